@@ -1,0 +1,178 @@
+package acl
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/schemagate/schemagate/catalog"
+)
+
+// Compiled is what a policy means for one set of roles on one snapshot: bitmaps of object ids and what happens to
+// rows. It is shared between the principals that have those roles and must not be changed once a View is made of it.
+type Compiled struct {
+	Roles    []string
+	Policy   string // version
+	Snapshot *catalog.Snapshot
+	// Allowed holds, by action, what grants allow and no grant denies. For tables, metrics, relationships and past
+	// queries view and query follow from what they consist of.
+	Allowed map[Action]*roaring.Bitmap
+	// Raw holds the visible objects whose row-derived content (samples, statistics, text of past queries) the roles
+	// may see, because they see every row that it came from, unmasked.
+	Raw *roaring.Bitmap
+	// Filters holds the row filter of each protected table, Masks the mask of each masked column, by id.
+	Filters map[uint32]RowFilter
+	Masks   map[uint32]Mask
+}
+
+// View is what one principal may see of one snapshot. It is cheap to copy. The zero View sees nothing.
+type View struct {
+	principal Principal
+	c         *Compiled
+}
+
+// NewView joins a principal with what its roles mean.
+func NewView(who Principal, c *Compiled) View { return View{principal: who, c: c} }
+
+// Principal returns who the view is for.
+func (v View) Principal() Principal { return v.principal }
+
+// Snapshot returns the whole catalog, hidden objects included; it is for code that checks each object against the
+// view. It is nil for the zero View.
+func (v View) Snapshot() *catalog.Snapshot {
+	if v.c == nil {
+		return nil
+	}
+	return v.c.Snapshot
+}
+
+// Policy returns the version of the policy that the view was compiled from.
+func (v View) Policy() string {
+	if v.c == nil {
+		return ""
+	}
+	return v.c.Policy
+}
+
+// May reports whether the principal may do something to an object.
+func (v View) May(a Action, id uint32) bool {
+	return v.c != nil && v.c.Allowed[a] != nil && v.c.Allowed[a].Contains(id)
+}
+
+// MayEverywhere reports whether the principal may do something to every object there is, as auditing and acting for
+// others require.
+func (v View) MayEverywhere(a Action) bool {
+	return v.c != nil && v.c.Allowed[a] != nil && v.c.Snapshot.Len() > 0 &&
+		v.c.Allowed[a].GetCardinality() == uint64(v.c.Snapshot.Len())
+}
+
+// Visible reports whether the principal may know of an object.
+func (v View) Visible(id uint32) bool { return v.May(ActionView, id) }
+
+// Queryable reports whether the principal may know of an object and have statements read it.
+func (v View) Queryable(id uint32) bool { return v.Visible(id) && v.May(ActionQuery, id) }
+
+// Queryables returns a copy of the set of queryable objects.
+func (v View) Queryables() *roaring.Bitmap {
+	if v.c == nil || v.c.Allowed[ActionView] == nil || v.c.Allowed[ActionQuery] == nil {
+		return roaring.New()
+	}
+	return roaring.And(v.c.Allowed[ActionView], v.c.Allowed[ActionQuery])
+}
+
+// Raw reports whether the principal may see what was derived from the object's rows.
+func (v View) Raw(id uint32) bool { return v.c != nil && v.c.Raw != nil && v.c.Raw.Contains(id) }
+
+// Filter returns the row filter of a table, and false if the table is not protected.
+func (v View) Filter(table uint32) (RowFilter, bool) {
+	if v.c == nil {
+		return RowFilter{}, true
+	}
+	f, ok := v.c.Filters[table]
+	return f, ok
+}
+
+// Mask returns the mask of a column, and false if its values read as they are.
+func (v View) Mask(column uint32) (Mask, bool) {
+	if v.c == nil {
+		return Mask{Kind: MaskNull}, true
+	}
+	m, ok := v.c.Masks[column]
+	return m, ok
+}
+
+// Object returns an object as the principal may read it: without keys that point at hidden objects and, unless Raw,
+// without what came from rows. ok is false if it is hidden.
+func (v View) Object(id uint32) (o catalog.Object, ok bool) {
+	if !v.Visible(id) {
+		return catalog.Object{}, false
+	}
+	o = *v.c.Snapshot.Object(id)
+	if o.Column != nil || o.Table != nil {
+		o = catalog.Prune(&o, func(r catalog.Ref) bool {
+			to, known := v.c.Snapshot.ID(r)
+			return known && v.Visible(to)
+		})
+	}
+	if !v.Raw(id) {
+		o = withoutRows(o)
+	}
+	return o, true
+}
+
+// withoutRows drops what came from rows from an object that is already a private copy.
+func withoutRows(o catalog.Object) catalog.Object {
+	switch {
+	case o.Table != nil:
+		o.Table.Rows = nil
+	case o.Column != nil:
+		o.Column.Samples, o.Column.NullShare, o.Column.Distinct = nil, nil, nil
+	}
+	return o
+}
+
+// Restricted builds the catalog that the view stands for: hidden objects are gone, withheld content too. Everything
+// that a principal gets from the view must equal what they would get from it under a policy that allows all.
+func (v View) Restricted() (*catalog.Snapshot, error) {
+	if v.c == nil {
+		return catalog.Build(nil, nil)
+	}
+	return catalog.Restrict(v.c.Snapshot,
+		func(o *catalog.Object) bool { return v.Visible(o.ID) },
+		func(o *catalog.Object) {
+			if !v.Raw(o.ID) {
+				*o = withoutRows(*o)
+			}
+		})
+}
+
+// Key identifies everything that the view depends on, for caches: two views with one key are interchangeable.
+func (v View) Key() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q", v.principal.Name, v.Policy())
+	if v.c != nil {
+		fmt.Fprintf(h, "%q %q", v.c.Roles, v.c.Snapshot.Version())
+	}
+	for _, k := range sortedKeys(v.principal.Attributes) {
+		fmt.Fprintf(h, "%q=%#v", k, v.principal.Attributes[k])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Edition names the versions that the view rests on, for the audit.
+func (v View) Edition() (snapshot, policy string) {
+	if v.c == nil {
+		return "", ""
+	}
+	return v.c.Snapshot.Version(), v.c.Policy
+}
+
+// Roles returns the principal's roles, inherited ones included.
+func (v View) Roles() []string {
+	if v.c == nil {
+		return nil
+	}
+	return v.c.Roles
+}

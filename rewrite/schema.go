@@ -1,0 +1,190 @@
+package rewrite
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/catalog"
+)
+
+// Schema is a database as one principal may query it: what a dialect asks of the policy. It is built for one
+// statement and is not safe for concurrent use.
+type Schema struct {
+	view     acl.View
+	database catalog.Database
+	tables   map[uint32]*Table
+}
+
+// NewSchema makes the schema of the database that statements run in. A MySQL statement may also name tables of other
+// databases of the same dialect in the view.
+func NewSchema(v acl.View, database string) (*Schema, error) {
+	s := v.Snapshot()
+	if s == nil {
+		return nil, errors.New("rewrite: the view is of no catalog")
+	}
+	d, ok := s.Database(database)
+	if !ok {
+		return nil, fmt.Errorf("rewrite: the catalog holds no database %q", database)
+	}
+	return &Schema{view: v, database: d, tables: map[uint32]*Table{}}, nil
+}
+
+// Dialect returns the dialect of the database.
+func (s *Schema) Dialect() catalog.Dialect { return s.database.Dialect }
+
+// Database returns the database that statements run in: the place of unqualified names.
+func (s *Schema) Database() catalog.Database { return s.database }
+
+// Schemas returns the schemas of the database that hold anything queryable, sorted; it is what an engine that searches
+// several schemas for an unqualified name would search on a database without the hidden ones.
+func (s *Schema) Schemas() []string {
+	var out []string
+	for _, o := range s.view.Snapshot().Objects(catalog.KindTable) {
+		if o.Ref.Database == s.database.Name && s.view.Queryable(o.ID) && !slices.Contains(out, o.Ref.Schema) {
+			out = append(out, o.Ref.Schema)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Table is a base table as the principal may query it.
+type Table struct {
+	Ref     catalog.Ref
+	Columns []Column // queryable ones, in the table's order
+	// Protected says that a row filter covers the table: a row is seen if one of Permissive and all of Restrictive hold,
+	// and none is if Permissive is empty.
+	Protected               bool
+	Permissive, Restrictive []Condition
+	// Whole says that the principal sees the table as it is: nothing hidden, filtered or masked.
+	Whole bool
+	// SQLView says that the table is a SQL view, whose rows come from tables that it names.
+	SQLView bool
+	// Rules are the places in the policy of the filters and masks.
+	Rules []string
+}
+
+// Column is a column of a Table.
+type Column struct {
+	Ref  catalog.Ref
+	Name string
+	Type string
+	// Mask says how values read; nil if they read as they are.
+	Mask *Mask
+}
+
+// Mask is acl.Mask with its expression bound.
+type Mask struct {
+	Kind       acl.MaskKind
+	Constant   any
+	Expression Condition // if Kind is acl.MaskExpression
+}
+
+// Condition is SQL of the policy with typed values in its places: Text[0], Values[0], Text[1], ... Text has one
+// element more than Values. A value is a string, int64, float64, bool, []string or []int64; a slice stands for the
+// elements of an IN list. A dialect makes literals of the values in the parsed tree, never in the text.
+type Condition struct {
+	Text   []string
+	Values []any
+	Rule   string
+}
+
+// Table returns a queryable table by its complete name. ok is false if the table is hidden or absent; Absence tells
+// which, for the audit. The error is an *acl.Refusal with code missing-attribute if a condition needs an attribute
+// that the principal lacks.
+func (s *Schema) Table(r catalog.Ref) (t *Table, ok bool, err error) {
+	snapshot := s.view.Snapshot()
+	id, ok := snapshot.ID(r)
+	if !ok || !s.view.Queryable(id) {
+		return nil, false, nil
+	}
+	if t := s.tables[id]; t != nil {
+		return t, true, nil
+	}
+	o := snapshot.Object(id)
+	t = &Table{Ref: o.Ref, Whole: true, SQLView: o.Table.SQLView != ""}
+	for _, c := range snapshot.Columns(id) {
+		if !s.view.Queryable(c.ID) {
+			t.Whole = false
+			continue
+		}
+		col := Column{Ref: c.Ref, Name: c.Ref.Column, Type: c.Column.Type}
+		if m, masked := s.view.Mask(c.ID); masked {
+			t.Whole = false
+			t.Rules = append(t.Rules, m.Rule)
+			col.Mask = &Mask{Kind: m.Kind, Constant: m.Constant}
+			if m.Kind == acl.MaskExpression {
+				if col.Mask.Expression, err = s.bind(m.Expression, m.Rule); err != nil {
+					return nil, false, err
+				}
+			}
+		}
+		t.Columns = append(t.Columns, col)
+	}
+	if f, protected := s.view.Filter(id); protected {
+		t.Whole, t.Protected = false, true
+		if t.Permissive, err = s.bindAll(f.Permissive, t); err != nil {
+			return nil, false, err
+		}
+		if t.Restrictive, err = s.bindAll(f.Restrictive, t); err != nil {
+			return nil, false, err
+		}
+	}
+	s.tables[id] = t
+	return t, true, nil
+}
+
+func (s *Schema) bindAll(ps []acl.Predicate, t *Table) ([]Condition, error) {
+	var out []Condition
+	for _, p := range ps {
+		c, err := s.bind(p.Using, p.Rule)
+		if err != nil {
+			return nil, err
+		}
+		t.Rules = append(t.Rules, p.Rule)
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+func (s *Schema) bind(sql, rule string) (Condition, error) {
+	t, err := acl.ParseTemplate(sql)
+	if err != nil {
+		return Condition{}, fmt.Errorf("rewrite: policy %s: %w", rule, err)
+	}
+	c := Condition{Text: t.Text, Rule: rule}
+	for _, name := range t.Attributes {
+		v, ok := s.view.Principal().Attribute(name)
+		if !ok {
+			return Condition{}, &acl.Refusal{
+				Code:   acl.CodeMissingAttribute,
+				Public: "your account lacks an attribute that is needed to decide which rows are yours",
+				Hint:   "ask whoever keeps the policy to complete your account",
+				Detail: fmt.Sprintf("principal %s has no attribute %q", s.view.Principal().Name, name),
+				Rule:   rule,
+			}
+		}
+		c.Values = append(c.Values, v)
+	}
+	return c, nil
+}
+
+// Absence tells why Table found nothing: "denied" or "absent".
+func (s *Schema) Absence(r catalog.Ref) string {
+	if _, ok := s.view.Snapshot().ID(r); ok {
+		return "denied: " + r.String()
+	}
+	return "absent: " + r.String()
+}
+
+// Exists reports whether the catalog holds an object, hidden or not. It is for names in the policy's own SQL, which may
+// read what the principal may not; nothing that it says may reach the asker.
+func (s *Schema) Exists(r catalog.Ref) (catalog.Ref, bool) {
+	o, ok := s.view.Snapshot().Lookup(r)
+	if !ok {
+		return catalog.Ref{}, false
+	}
+	return o.Ref, true
+}
