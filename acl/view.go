@@ -31,10 +31,28 @@ type Compiled struct {
 type View struct {
 	principal Principal
 	c         *Compiled
+	key       string
 }
 
 // NewView joins a principal with what its roles mean.
-func NewView(who Principal, c *Compiled) View { return View{principal: who, c: c} }
+func NewView(who Principal, c *Compiled) View {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q %q", who.Name, c.Policy, c.Roles, c.Snapshot.Version())
+	for _, k := range sortedKeys(who.Attributes) {
+		fmt.Fprintf(h, " %q=%#v", k, who.Attributes[k])
+	}
+	return View{principal: who, c: c, key: hex.EncodeToString(h.Sum(nil))}
+}
+
+// Everything returns a view of the whole snapshot, for work on behalf of nobody: measuring and auditing. What is
+// computed with it must not reach an asker.
+func Everything(s *catalog.Snapshot) View {
+	all := roaring.New()
+	all.AddRange(0, uint64(s.Len()))
+	return NewView(Principal{}, &Compiled{
+		Snapshot: s, Raw: all, Allowed: map[Action]*roaring.Bitmap{ActionView: all, ActionQuery: all},
+	})
+}
 
 // Principal returns who the view is for.
 func (v View) Principal() Principal { return v.principal }
@@ -148,18 +166,9 @@ func (v View) Restricted() (*catalog.Snapshot, error) {
 		})
 }
 
-// Key identifies everything that the view depends on, for caches: two views with one key are interchangeable.
-func (v View) Key() string {
-	h := sha256.New()
-	fmt.Fprintf(h, "%q %q", v.principal.Name, v.Policy())
-	if v.c != nil {
-		fmt.Fprintf(h, "%q %q", v.c.Roles, v.c.Snapshot.Version())
-	}
-	for _, k := range sortedKeys(v.principal.Attributes) {
-		fmt.Fprintf(h, "%q=%#v", k, v.principal.Attributes[k])
-	}
-	return hex.EncodeToString(h.Sum(nil))
-}
+// Key identifies everything that the view depends on, for caches: two views with one key are interchangeable. It is
+// empty for the zero View.
+func (v View) Key() string { return v.key }
 
 // Edition names the versions that the view rests on, for the audit.
 func (v View) Edition() (snapshot, policy string) {

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/api/execute"
+	"github.com/schemagate/schemagate/retrieval"
+	"github.com/schemagate/schemagate/rewrite"
+)
+
+// Context is the governed context of a question, as faces send it.
+type Context struct {
+	Question  string `json:"question"`
+	Principal string `json:"principal"`
+	// Strategy is how the context was chosen, Because why so.
+	Strategy string `json:"strategy"`
+	Because  string `json:"because,omitempty"`
+	// Database is where the answer lies; empty if nothing fits, and Nothing says why.
+	Database string   `json:"database"`
+	Nothing  string   `json:"nothing,omitempty"`
+	Objects  []Object `json:"objects"`
+	Joins    []Join   `json:"joins"`
+	// Text is the context as whoever writes SQL reads it, in Tokens tokens.
+	Text   string `json:"text"`
+	Tokens int    `json:"tokens"`
+	// Refusal is set if the request was refused; then nothing else was decided.
+	Refusal *Refusal `json:"refusal"`
+	// Record names the record of this answer in the audit log. It tells nothing by itself.
+	Record string `json:"record"`
+}
+
+// Object is a member of a context.
+type Object struct {
+	Kind   string  `json:"kind"`
+	Ref    string  `json:"ref"`
+	Score  float64 `json:"score"`
+	Reason string  `json:"reason"`
+}
+
+// Join is a step of a join path: From[i] = To[i].
+type Join struct {
+	From        []string `json:"from"`
+	To          []string `json:"to"`
+	Cardinality string   `json:"cardinality,omitempty"`
+}
+
+// Refusal is a no, in words that tell the asker nothing they may not know.
+type Refusal struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Hint    string `json:"hint"`
+}
+
+// Answer is a context with the statement that answers the question. SQL is nil if nobody was sure enough to write any,
+// and Reason says why; GuardedSQL is nil if there is nothing to run.
+type Answer struct {
+	Context
+	SQL        *string       `json:"sql"`
+	GuardedSQL *string       `json:"guarded_sql"`
+	Reason     string        `json:"reason,omitempty"`
+	Rows       *execute.Rows `json:"rows,omitempty"`
+}
+
+// Verdict is what the guard says of a statement.
+type Verdict struct {
+	Decision acl.Effect     `json:"decision"`
+	SQL      string         `json:"sql,omitempty"`
+	Code     string         `json:"code,omitempty"`
+	Message  string         `json:"message,omitempty"`
+	Hint     string         `json:"hint,omitempty"`
+	Reads    []rewrite.Read `json:"reads,omitempty"`
+	Record   string         `json:"record,omitempty"`
+}
+
+func publish(out Context, c retrieval.Context) Context {
+	out.Strategy, out.Because, out.Database, out.Nothing = string(c.Strategy), c.Because, c.Database, c.Nothing
+	out.Text, out.Tokens = c.Text, c.Tokens
+	for _, it := range c.Items {
+		out.Objects = append(out.Objects, Object{it.Ref.Kind.String(), it.Ref.String(), it.Score, it.Reason})
+	}
+	for _, j := range c.Joins {
+		o := Join{Cardinality: string(j.Cardinality)}
+		for i := range j.From {
+			o.From, o.To = append(o.From, j.From[i].String()), append(o.To, j.To[i].String())
+		}
+		out.Joins = append(out.Joins, o)
+	}
+	return out
+}
