@@ -440,9 +440,14 @@ func (p *Policy) inheritsItself(role string) bool {
 	return reach(role)
 }
 
-// Unmatched lists the denies, row filters and masks that cover nothing in the snapshot: each is a rule that somebody
-// relies on and that protects nothing, after a rename for instance.
-func (p *Policy) Unmatched(s *catalog.Snapshot) []string {
+// Unmatched is a rule that covers nothing: somebody relies on it, and it protects nothing, after a rename for instance.
+type Unmatched struct {
+	Rule string
+	What string
+}
+
+// Unmatched lists the denies, row filters and masks that cover nothing in the snapshot.
+func (p *Policy) Unmatched(s *catalog.Snapshot) []Unmatched {
 	covers := func(pt Pattern, kinds ...catalog.Kind) bool {
 		for _, k := range kinds {
 			for i := range s.Objects(k) {
@@ -455,22 +460,22 @@ func (p *Policy) Unmatched(s *catalog.Snapshot) []string {
 		}
 		return false
 	}
-	var out []string
+	var out []Unmatched
 	for _, g := range p.Grants {
 		for _, d := range g.Deny {
 			if !covers(d, catalog.Kinds[:]...) {
-				out = append(out, fmt.Sprintf("%s: deny %s covers nothing", g.Rule, d))
+				out = append(out, Unmatched{g.Rule, fmt.Sprintf("deny %s covers nothing", d)})
 			}
 		}
 	}
 	for _, f := range p.RowFilters {
 		if !covers(f.Table, catalog.KindTable) {
-			out = append(out, f.Rule+": covers no table")
+			out = append(out, Unmatched{f.Rule, "covers no table"})
 		}
 	}
 	for _, m := range p.Masks {
 		if !covers(m.Column, catalog.KindColumn) {
-			out = append(out, m.Rule+": covers no column")
+			out = append(out, Unmatched{m.Rule, "covers no column"})
 		}
 	}
 	return out

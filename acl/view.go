@@ -129,7 +129,7 @@ func (v View) Object(id uint32) (o catalog.Object, ok bool) {
 	}
 	o = *v.c.Snapshot.Object(id)
 	if o.Column != nil || o.Table != nil {
-		o = catalog.Prune(&o, func(r catalog.Ref) bool {
+		o = v.c.Snapshot.Prune(&o, func(r catalog.Ref) bool {
 			to, known := v.c.Snapshot.ID(r)
 			return known && v.Visible(to)
 		})

@@ -72,6 +72,8 @@ type Metric struct {
 	Unit        string   `json:"unit,omitempty"`
 	Aggregation string   `json:"aggregation,omitempty"`
 	Filters     []string `json:"filters,omitempty"` // predicates that always apply
+	// Mentions are the further tables and columns that Formula and Filters could mean, in a subquery; Build finds them.
+	Mentions []Ref `json:"mentions,omitempty"`
 }
 
 // Relationship says how two tables join: From[i] = To[i] for every i.
@@ -82,9 +84,11 @@ type Relationship struct {
 	Type        RelationshipType `json:"type"`
 	Cardinality Cardinality      `json:"cardinality,omitempty"`
 	// JoinSQL is a join condition that says more than the pairs of columns; it may be empty.
-	JoinSQL   string `json:"join_sql,omitempty"`
-	Validated bool   `json:"validated,omitempty"`
-	Usage     int64  `json:"usage,omitempty"` // times seen in past queries
+	JoinSQL string `json:"join_sql,omitempty"`
+	// Mentions are the tables and columns beyond the two ends that JoinSQL could mean; Build finds them.
+	Mentions  []Ref `json:"mentions,omitempty"`
+	Validated bool  `json:"validated,omitempty"`
+	Usage     int64 `json:"usage,omitempty"` // times seen in past queries
 }
 
 // RelationshipType is the evidence a relationship rests on.
@@ -132,9 +136,11 @@ func (o *Object) Names() []Ref {
 		if !o.Metric.Time.IsZero() {
 			refs = append(refs, o.Metric.Time)
 		}
-		return refs
+		return append(refs, o.Metric.Mentions...)
 	case o.Relationship != nil:
-		return append(append([]Ref(nil), o.Relationship.From...), o.Relationship.To...)
+		refs := append([]Ref(nil), o.Relationship.From...)
+		refs = append(refs, o.Relationship.To...)
+		return append(refs, o.Relationship.Mentions...)
 	case o.Query != nil:
 		refs := append([]Ref(nil), o.Query.Tables...)
 		refs = append(refs, o.Query.Columns...)

@@ -30,6 +30,7 @@ type Snapshot struct {
 	start     [len(Kinds) + 1]uint32 // start[i] is the first id of Kinds[i]; the last entry is the number of objects
 	columns   []Range                // by table id
 	byKey     map[Ref]uint32
+	tied      map[string][]Ref // relationships by their ends
 	version   string
 }
 
@@ -60,6 +61,14 @@ func Build(databases []Database, objects []Object) (*Snapshot, error) {
 	objects, err := declareRelationships(s, objects)
 	if err != nil {
 		errs = append(errs, err)
+	}
+	for i := range objects {
+		if objects[i].Ref.Kind.String() == "invalid" {
+			errs = append(errs, fmt.Errorf("catalog: object %q is of no kind", objects[i].Ref.Name))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	s.objects = objects
 	slices.SortStableFunc(s.objects, s.compare)
@@ -110,6 +119,7 @@ func (s *Snapshot) compare(a, b Object) int {
 
 func (s *Snapshot) number() {
 	s.byKey = make(map[Ref]uint32, len(s.objects))
+	s.tied = map[string][]Ref{}
 	for i := range s.start {
 		s.start[i] = uint32(len(s.objects))
 	}
@@ -139,6 +149,10 @@ func (s *Snapshot) admit(o *Object) error {
 		return fmt.Errorf("catalog: %s %s stands twice (also as %s)", o.Ref.Kind, o.Ref, s.objects[other].Ref)
 	}
 	s.byKey[key] = o.ID
+	if r := o.Relationship; r != nil {
+		e := s.ends(r.From, r.To)
+		s.tied[e] = append(s.tied[e], o.Ref)
+	}
 	if o.Ref.Kind != KindColumn {
 		return nil
 	}
@@ -176,7 +190,7 @@ func (s *Snapshot) checkShape(o *Object) error {
 			return fmt.Errorf("catalog: %s lies in a database that is not described", o.Ref)
 		}
 	default:
-		if o.Ref.Name == "" || o.Ref.Database != "" || o.Ref.Table != "" {
+		if o.Ref.Name == "" || o.Ref != (Ref{Kind: o.Ref.Kind, Name: o.Ref.Name}) {
 			return fmt.Errorf("catalog: %q is no complete name of a %s", o.Ref, o.Ref.Kind)
 		}
 	}
@@ -194,6 +208,33 @@ func (s *Snapshot) checkShape(o *Object) error {
 				r.From[i].TableRef() != r.From[0].TableRef() || r.To[i].TableRef() != r.To[0].TableRef() {
 				return fmt.Errorf("catalog: each end of %s must be columns of one table", o.Ref)
 			}
+		}
+	}
+	return checkKinds(o)
+}
+
+// checkKinds reports a table where a metric or past query must name a column, or the other way round.
+func checkKinds(o *Object) error {
+	var tables, columns []Ref
+	switch {
+	case o.Metric != nil:
+		tables = o.Metric.Sources
+		columns = slices.Concat(o.Metric.Columns, o.Metric.Dimensions)
+		if !o.Metric.Time.IsZero() {
+			columns = append(columns, o.Metric.Time)
+		}
+	case o.Query != nil:
+		tables = o.Query.Tables
+		columns = slices.Concat(o.Query.Columns, o.Query.Filters)
+	}
+	for _, r := range tables {
+		if r.Kind != KindTable {
+			return fmt.Errorf("catalog: %s names %s as a table, which is a %s", o.Ref, r, r.Kind)
+		}
+	}
+	for _, r := range columns {
+		if r.Kind != KindColumn {
+			return fmt.Errorf("catalog: %s names %s as a column, which is a %s", o.Ref, r, r.Kind)
 		}
 	}
 	return nil
@@ -223,26 +264,14 @@ func (s *Snapshot) references(o *Object) []Ref {
 // declareRelationships turns declared foreign keys into relationship objects and writes primary and foreign keys of
 // tables onto their columns. A key that points outside the catalog is dropped: it says nothing that a reader could use.
 func declareRelationships(s *Snapshot, objects []Object) ([]Object, error) {
-	type pair struct{ from, to string }
 	index := map[Ref]int{}
-	known := map[pair]bool{}
-	ends := func(from, to []Ref) pair {
-		join := func(refs []Ref) string {
-			var b strings.Builder
-			for _, r := range refs {
-				b.WriteString(s.key(r).String())
-				b.WriteByte(0)
-			}
-			return b.String()
-		}
-		return pair{join(from), join(to)}
-	}
+	known := map[string]bool{}
 	for i, o := range objects {
 		if o.Ref.Kind == KindTable || o.Ref.Kind == KindColumn {
 			index[s.key(o.Ref)] = i
 		}
 		if o.Relationship != nil {
-			known[ends(o.Relationship.From, o.Relationship.To)] = true
+			known[s.ends(o.Relationship.From, o.Relationship.To)] = true
 		}
 	}
 	var errs []error
@@ -253,15 +282,15 @@ func declareRelationships(s *Snapshot, objects []Object) ([]Object, error) {
 		}
 		ref := objects[i].Ref
 		own := func(c string) Ref { return ColumnRef(ref.Database, ref.Schema, ref.Table, c) }
-		column := func(r Ref) *Column {
-			if at, ok := index[s.key(r)]; ok {
-				return objects[at].Column
+		column := func(r Ref) *Object {
+			if at, ok := index[s.key(r)]; ok && objects[at].Column != nil {
+				return &objects[at]
 			}
 			return nil
 		}
 		for _, name := range t.PrimaryKey {
 			if c := column(own(name)); c != nil {
-				c.PrimaryKey = true
+				c.Column.PrimaryKey = true
 			}
 		}
 		t.ForeignKeys = slices.DeleteFunc(t.ForeignKeys, func(fk ForeignKey) bool {
@@ -271,22 +300,26 @@ func declareRelationships(s *Snapshot, objects []Object) ([]Object, error) {
 			}
 			var from, to []Ref
 			for j := range fk.Columns {
-				f, t := own(fk.Columns[j]), ColumnRef(fk.To.Database, fk.To.Schema, fk.To.Table, fk.ToColumns[j])
-				if column(f) == nil || column(t) == nil {
+				f, t := column(own(fk.Columns[j])), column(ColumnRef(fk.To.Database, fk.To.Schema, fk.To.Table, fk.ToColumns[j]))
+				if f == nil || t == nil {
 					return true
 				}
-				from, to = append(from, f), append(to, t)
+				from, to = append(from, f.Ref), append(to, t.Ref)
 			}
 			for j := range from {
-				c := column(from[j])
+				c := column(from[j]).Column
 				if !slices.Contains(c.ForeignKeys, to[j]) {
 					c.ForeignKeys = append(c.ForeignKeys, to[j])
 				}
 			}
-			if e := ends(from, to); !known[e] {
+			if e := s.ends(from, to); !known[e] {
 				known[e] = true
+				var primary []string
+				if at, ok := index[s.key(to[0].TableRef())]; ok && objects[at].Table != nil {
+					primary = objects[at].Table.PrimaryKey
+				}
 				objects = append(objects, Object{
-					Ref: RelationshipRef(keyName(from, to)),
+					Ref: RelationshipRef(keyName(from, to, primary)),
 					Relationship: &Relationship{
 						From: from, To: to, Type: ForeignKeyRelationship, Cardinality: keyCardinality(t, fk.Columns), Validated: true,
 					},
@@ -298,13 +331,33 @@ func declareRelationships(s *Snapshot, objects []Object) ([]Object, error) {
 	return objects, errors.Join(errs...)
 }
 
-// keyName names a declared key after its ends, since names of constraints repeat across databases.
-func keyName(from, to []Ref) string {
-	name := from[0].String()
-	for _, r := range from[1:] {
-		name += "," + r.Column
+// ends is a text that is the same for two relationships exactly if they pair the same columns in the same order.
+func (s *Snapshot) ends(from, to []Ref) string {
+	var b strings.Builder
+	for _, refs := range [][]Ref{from, to} {
+		for _, r := range refs {
+			fmt.Fprintf(&b, "%q,", s.key(r).String())
+		}
+		b.WriteByte(';')
 	}
-	return name + "->" + to[0].TableRef().String()
+	return b.String()
+}
+
+// keyName names a declared key after its ends, since names of constraints repeat across databases. It says which
+// columns of the far table are meant unless they are the primary key.
+func keyName(from, to []Ref, primary []string) string {
+	columns := func(refs []Ref) string {
+		names := make([]string, len(refs))
+		for i, r := range refs {
+			names[i] = JoinPath([]string{r.Column})
+		}
+		return strings.Join(names, ",")
+	}
+	name := from[0].TableRef().String() + "." + columns(from) + "->" + to[0].TableRef().String()
+	if !slices.EqualFunc(to, primary, func(r Ref, c string) bool { return r.Column == c }) {
+		name += "." + columns(to)
+	}
+	return name
 }
 
 // keyCardinality is one_to_one if the key's columns cannot repeat.
@@ -322,14 +375,17 @@ func keyCardinality(t *Table, columns []string) Cardinality {
 // too few.
 type mentions struct {
 	s      *Snapshot
-	tables map[string][]uint32 // lower-cased table name
+	tables map[string][]uint32 // by the first word of the lower-cased name
 }
 
 func newMentions(s *Snapshot) *mentions {
 	m := &mentions{s: s, tables: map[string][]uint32{}}
 	for _, o := range s.Objects(KindTable) {
-		name := strings.ToLower(o.Ref.Table)
-		m.tables[name] = append(m.tables[name], o.ID)
+		word := ""
+		if all := wordsOf(o.Ref.Table); len(all) > 0 {
+			word = all[0]
+		}
+		m.tables[word] = append(m.tables[word], o.ID)
 	}
 	return m
 }
@@ -337,80 +393,115 @@ func newMentions(s *Snapshot) *mentions {
 func (m *mentions) complete(o *Object) {
 	switch {
 	case o.Metric != nil:
-		text := strings.Join(append([]string{o.Metric.Formula}, o.Metric.Filters...), "\n")
-		o.Metric.Columns = m.columns(text, o.Metric.Sources, o.Metric.Columns)
-	case o.Query != nil && o.Query.SQL != "":
-		o.Query.Tables = m.addTables(o.Query.SQL, o.Query.Tables)
-		o.Query.Columns = m.columns(o.Query.SQL, o.Query.Tables, o.Query.Columns)
+		sql := newSpoken(append([]string{o.Metric.Formula}, o.Metric.Filters...)...)
+		o.Metric.Columns = extend(o.Metric.Columns, m.columnsIn(sql, o.Metric.Sources, o.Metric.Columns))
+		o.Metric.Mentions = m.beyond(sql, o.Metric.Sources, o.Metric.Mentions)
+	case o.Relationship != nil && o.Relationship.JoinSQL != "":
+		r := o.Relationship
+		sql := newSpoken(r.JoinSQL)
+		ends := []Ref{r.From[0].TableRef(), r.To[0].TableRef()}
+		r.Mentions = extend(r.Mentions, m.columnsIn(sql, ends, slices.Concat(r.From, r.To, r.Mentions)))
+		r.Mentions = m.beyond(sql, ends, r.Mentions)
+	case o.Query != nil:
+		sql := newSpoken(append([]string{o.Query.SQL, o.Query.JoinPattern}, o.Query.Aggregations...)...)
+		o.Query.Tables = extend(o.Query.Tables, m.tablesIn(sql, o.Query.Tables))
+		o.Query.Columns = extend(o.Query.Columns, m.columnsIn(sql, o.Query.Tables, o.Query.Columns))
 	}
 }
 
-func (m *mentions) addTables(sql string, listed []Ref) []Ref {
-	out := slices.Clone(listed)
-	databases := map[string]bool{}
-	for _, t := range listed {
-		databases[t.Database] = true
+// beyond adds the tables, with their columns, that an expression over some tables could mean besides them. It takes
+// one of a few words for an expression to read another table.
+func (m *mentions) beyond(sql spoken, tables, listed []Ref) []Ref {
+	if !slices.ContainsFunc([]string{"select", "from", "join", "table", "in"}, sql.says) {
+		return listed
 	}
-	named := map[Ref]bool{}
-	for _, r := range listed {
-		named[m.s.key(r)] = true
-	}
-	for word := range words(sql) {
-		// A name that a listed table bears means that table, not its namesakes elsewhere.
-		if slices.ContainsFunc(listed, func(r Ref) bool { return strings.EqualFold(r.Table, word) }) {
-			continue
-		}
+	others := m.tablesIn(sql, tables)
+	found := slices.Concat(others, m.columnsIn(sql, others, nil))
+	return extend(listed, slices.DeleteFunc(found, func(r Ref) bool { return m.holds(listed, r) }))
+}
+
+func (m *mentions) holds(refs []Ref, r Ref) bool {
+	return slices.ContainsFunc(refs, func(l Ref) bool { return m.s.key(l) == m.s.key(r) })
+}
+
+// tablesIn returns the tables beyond those listed. A name without a qualifier means a table of a listed database, and
+// the listed table of that name if there is one, not its namesakes elsewhere.
+func (m *mentions) tablesIn(sql spoken, listed []Ref) []Ref {
+	var out []Ref
+	for word := range sql.words {
 		for _, id := range m.tables[word] {
 			r := m.s.objects[id].Ref
-			if databases[r.Database] && !named[m.s.key(r)] {
-				named[m.s.key(r)] = true
+			if !sql.says(r.Table) || m.holds(listed, r) {
+				continue
+			}
+			near := slices.ContainsFunc(listed, func(l Ref) bool { return l.Database == r.Database })
+			namesake := slices.ContainsFunc(listed, func(l Ref) bool { return strings.EqualFold(l.Table, r.Table) })
+			if near && !namesake || !near && sql.says(r.Database) || near && r.Schema != "" && sql.says(r.Schema) {
 				out = append(out, r)
 			}
 		}
 	}
-	sortRefs(out[len(listed):])
 	return out
 }
 
-func (m *mentions) columns(text string, tables, listed []Ref) []Ref {
-	out := slices.Clone(listed)
-	named := map[Ref]bool{}
-	for _, r := range listed {
-		named[m.s.key(r)] = true
-	}
-	said := words(text)
+// columnsIn returns the columns of tables beyond those listed.
+func (m *mentions) columnsIn(sql spoken, tables, listed []Ref) []Ref {
+	var out []Ref
 	for _, t := range tables {
 		id, ok := m.s.ID(t)
 		if !ok {
 			continue
 		}
 		for _, c := range m.s.Columns(id) {
-			// A name with other characters than a word's is looked for whole.
-			name := strings.ToLower(c.Ref.Column)
-			if !named[m.s.key(c.Ref)] && (said[name] || !isWord(name) && strings.Contains(strings.ToLower(text), name)) {
-				named[m.s.key(c.Ref)] = true
+			if sql.says(c.Ref.Column) && !m.holds(listed, c.Ref) && !m.holds(out, c.Ref) {
 				out = append(out, c.Ref)
 			}
 		}
 	}
-	sortRefs(out[len(listed):])
 	return out
 }
 
-func words(text string) map[string]bool {
-	said := map[string]bool{}
-	for _, w := range strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isWordRune(r) }) {
-		said[w] = true
+// extend returns a new list that holds listed, as it is, and more, in order of name.
+func extend(listed, more []Ref) []Ref {
+	sortRefs(more)
+	return slices.Concat(listed, more)
+}
+
+// spoken is SQL taken as a set of words.
+type spoken struct {
+	text  string
+	words map[string]bool // holds "", under which names without any word are found
+}
+
+func newSpoken(sql ...string) spoken {
+	text := strings.ToLower(strings.Join(sql, "\n"))
+	s := spoken{text: text, words: map[string]bool{"": true}}
+	for _, w := range wordsOf(text) {
+		s.words[w] = true
 	}
-	return said
+	// Within quotes, a quote is written twice.
+	if once := strings.NewReplacer(`""`, `"`, "``", "`", "]]", "]").Replace(text); once != text {
+		s.text += "\n" + once
+	}
+	return s
+}
+
+// says reports whether a name stands in the SQL, whatever its letter case. A name with other characters than a word's
+// is looked for whole.
+func (s spoken) says(name string) bool {
+	name = strings.ToLower(name)
+	if strings.ContainsFunc(name, func(r rune) bool { return !isWordRune(r) }) {
+		return strings.Contains(s.text, name)
+	}
+	return s.words[name]
+}
+
+func wordsOf(text string) []string {
+	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return !isWordRune(r) })
 }
 
 func isWordRune(r rune) bool {
 	return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r)
-}
-
-func isWord(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return !isWordRune(r) })
 }
 
 func sortRefs(refs []Ref) {

@@ -15,6 +15,7 @@ type Schema struct {
 	view     acl.View
 	database catalog.Database
 	tables   map[uint32]*Table
+	parents  map[uint32][]uint32 // by partition, the tables that have it; made when first asked
 }
 
 // NewSchema makes the schema of the database that statements run in. A MySQL statement may also name tables of other
@@ -62,6 +63,11 @@ type Table struct {
 	Whole bool
 	// SQLView says that the table is a SQL view, whose rows come from tables that it names.
 	SQLView bool
+	// PrimaryKey is empty unless every column of the key is queryable and unmasked.
+	PrimaryKey []string
+	// Part says that the rows are also those of a table that has this one among its partitions and that the principal
+	// may not see as it is. Reading them here would go around what governs them there.
+	Part bool
 	// Rules are the places in the policy of the filters and masks.
 	Rules []string
 }
@@ -132,8 +138,61 @@ func (s *Schema) Table(r catalog.Ref) (t *Table, ok bool, err error) {
 			return nil, false, err
 		}
 	}
+	key := o.Table.PrimaryKey
+	if !slices.ContainsFunc(key, func(name string) bool { return !t.plain(name) }) {
+		t.PrimaryKey = key
+	}
+	t.Part = s.inherits(id)
 	s.tables[id] = t
 	return t, true, nil
+}
+
+// plain reports whether the principal sees the values of a column as they are.
+func (t *Table) plain(name string) bool {
+	return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Name == name && c.Mask == nil })
+}
+
+// inherits reports whether a table above this one, among whose partitions it is, is protected, or is queryable but
+// not as it is.
+func (s *Schema) inherits(id uint32) bool {
+	if s.parents == nil {
+		s.parents = map[uint32][]uint32{}
+		for _, o := range s.view.Snapshot().Objects(catalog.KindTable) {
+			for _, p := range o.Table.Partitions {
+				if child, ok := s.view.Snapshot().ID(p); ok && child != o.ID {
+					s.parents[child] = append(s.parents[child], o.ID)
+				}
+			}
+		}
+	}
+	seen := map[uint32]bool{id: true}
+	above := slices.Clone(s.parents[id])
+	for len(above) > 0 {
+		p := above[0]
+		above = above[1:]
+		if seen[p] {
+			continue
+		}
+		seen[p] = true
+		if s.governs(p) {
+			return true
+		}
+		above = append(above, s.parents[p]...)
+	}
+	return false
+}
+
+func (s *Schema) governs(table uint32) bool {
+	if _, protected := s.view.Filter(table); protected {
+		return true
+	}
+	if !s.view.Queryable(table) {
+		return false // a grant on the part alone is the policy's own choice
+	}
+	return slices.ContainsFunc(s.view.Snapshot().Columns(table), func(c catalog.Object) bool {
+		_, masked := s.view.Mask(c.ID)
+		return masked || !s.view.Queryable(c.ID)
+	})
 }
 
 func (s *Schema) bindAll(ps []acl.Predicate, t *Table) ([]Condition, error) {
