@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/api"
+)
+
+func contextCommand() *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "context QUESTION",
+		Short: "Print the governed context of a question",
+		Long: `Print what a question needs of the catalog, as the principal may see it: tables, columns, metrics, joins and past
+queries, each with its score and the reason, and the text to give to whoever writes SQL.`,
+		Example: `  schemagate context "how many heroes have blue eyes" --source sqlite:superhero.sqlite --policy policy.yaml --as alice
+  schemagate context "net revenue by region" --source sqlite:shop/ --source yaml:metrics.yaml --policy policy.yaml --as alice --json`,
+		Args: oneQuestion,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.requireAsker(); err != nil {
+				return err
+			}
+			e, stop, err := o.engine(c.Context(), progress(c.ErrOrStderr()), false)
+			if err != nil {
+				return err
+			}
+			defer stop()
+			a, err := e.Context(c.Context(), api.Request{Face: "cli", Principal: o.as, Question: args[0]})
+			if err != nil {
+				return err
+			}
+			if o.json {
+				if err := printJSON(c.OutOrStdout(), a); err != nil {
+					return err
+				}
+				return refused(a.Refusal)
+			}
+			if a.Refusal == nil {
+				writeContext(c.OutOrStdout(), a)
+			}
+			return refused(a.Refusal)
+		},
+	}
+	o.sourceFlags(c)
+	o.askerFlags(c)
+	return c
+}
+
+func oneQuestion(_ *cobra.Command, args []string) error {
+	switch len(args) {
+	case 0:
+		return usagef("no question is given; write it in quotes, as in \"net revenue by region in 2025\"")
+	case 1:
+		return nil
+	}
+	return usagef("%d questions are given; put the whole question in quotes", len(args))
+}
+
+// refused turns a public refusal into an error with its exit code.
+func refused(r *api.Refusal) error {
+	if r == nil {
+		return nil
+	}
+	return &acl.Refusal{Code: r.Code, Public: r.Message, Hint: r.Hint}
+}
+
+func writeContext(w io.Writer, a api.Context) {
+	if a.Nothing != "" {
+		fmt.Fprintf(w, "Nothing fits: %s.\n", a.Nothing)
+		return
+	}
+	fmt.Fprintf(w, "Database %s, strategy %s (%s), %d tokens\n\n", a.Database, a.Strategy, a.Because, a.Tokens)
+	fmt.Fprint(w, a.Text)
+	fmt.Fprintln(w, "\nWhy:")
+	writeObjects(w, a.Objects, len(a.Objects))
+}
+
+func writeObjects(w io.Writer, objects []api.Object, most int) {
+	for i, o := range objects {
+		if i == most {
+			fmt.Fprintf(w, "  … and %d more\n", len(objects)-most)
+			return
+		}
+		indent := ""
+		if o.Kind == "column" {
+			indent = "  "
+		}
+		fmt.Fprintf(w, "  %-44s %7.2f  %s\n", indent+o.Ref, o.Score, strings.TrimSpace(o.Reason))
+	}
+}

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/acl/audit"
+	"github.com/schemagate/schemagate/acl/casbin"
+	"github.com/schemagate/schemagate/api"
+	"github.com/schemagate/schemagate/api/execute"
+	"github.com/schemagate/schemagate/api/generate"
+	"github.com/schemagate/schemagate/catalog"
+	"github.com/schemagate/schemagate/catalog/ingest"
+	"github.com/schemagate/schemagate/catalog/store"
+	"github.com/schemagate/schemagate/lineage"
+	"github.com/schemagate/schemagate/retrieval"
+	"github.com/schemagate/schemagate/retrieval/local"
+	"github.com/schemagate/schemagate/rewrite"
+	"github.com/schemagate/schemagate/rewrite/mysql"
+	"github.com/schemagate/schemagate/rewrite/postgres"
+	"github.com/schemagate/schemagate/rewrite/sqlite"
+	"github.com/schemagate/schemagate/templates"
+)
+
+// dialect is a dialect with a guard and a reader of CREATE statements.
+type dialect interface {
+	rewrite.Dialect
+	Objects(database, ddl string) (catalog.Database, []catalog.Object, error)
+}
+
+func dialects() []dialect { return []dialect{mysql.New(), postgres.New(), sqlite.New()} }
+
+func guards() []*rewrite.Guard {
+	var out []*rewrite.Guard
+	for _, d := range dialects() {
+		out = append(out, rewrite.NewGuard(d, 0))
+	}
+	return out
+}
+
+// options are the flags that the commands about one question share.
+type options struct {
+	sources []string
+	store   string
+	policy  string
+	as      string
+	audit   string
+	json    bool
+}
+
+func (o *options) sourceFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringArrayVar(&o.sources, "source", nil, "where the catalog comes from: sqlite:FILE, sqlite:FOLDER, postgres://..., mysql://..., bench:DIR/SET, yaml:FILE; may be repeated")
+	f.StringVar(&o.store, "store", "", "catalog store that ingest filled, used if no source is given (default in the user's state directory)")
+}
+
+func (o *options) askerFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&o.policy, "policy", "", "policy file")
+	f.StringVar(&o.as, "as", "", "principal who asks")
+	f.StringVar(&o.audit, "audit", "", "audit log to append to (default in the user's state directory)")
+	f.BoolVar(&o.json, "json", false, "print one JSON document")
+}
+
+func (o *options) requireAsker() error {
+	switch {
+	case o.policy == "":
+		return usagef("no policy is given; name one with --policy FILE")
+	case o.as == "":
+		return usagef("it is not said who asks; name a principal of the policy with --as NAME")
+	}
+	return nil
+}
+
+// stateFile returns the default place of a file that outlives a command.
+func stateFile(given, name string) (string, error) {
+	if given != "" {
+		return given, nil
+	}
+	dir := os.Getenv("XDG_STATE_HOME")
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("no state directory: %w; set XDG_STATE_HOME", err)
+		}
+		dir = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(dir, "schemagate", name), nil
+}
+
+// snapshot reads the catalog from the sources, or from the store if none is given.
+func (o *options) snapshot(ctx context.Context, progress func(string)) (*catalog.Snapshot, error) {
+	if len(o.sources) > 0 {
+		return ingest.Load(ctx, o.sources, progress)
+	}
+	path, err := stateFile(o.store, "catalog.db")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, usagef("no source is given and there is no catalog store at %s; name a source with --source, or fill the store with schemagate ingest", path)
+	}
+	s, err := store.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	snapshot, _, err := s.Latest(ctx)
+	if errors.Is(err, store.ErrEmpty) {
+		return nil, usagef("the catalog store %s is empty; fill it with schemagate ingest", path)
+	}
+	return snapshot, err
+}
+
+func readPolicy(path string) (*acl.Policy, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	p, err := acl.ParsePolicy(path, data)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return p, nil
+}
+
+// edition builds all that a question needs of one catalog under one policy, and the generator that goes with it.
+func edition(s *catalog.Snapshot, p *acl.Policy) (*api.Edition, api.Generator, error) {
+	engine, err := casbin.New(p, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	graph, index := lineage.New(s), local.New(s)
+	linker, err := retrieval.NewLinker(index, graph, templates.NewCounter(), retrieval.DefaultConfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &api.Edition{Snapshot: s, Policy: engine, Linker: linker}, generate.NewMetrics(graph, index, time.Now), nil
+}
+
+// runners opens each live source for running statements in its databases. close must be called.
+func runners(ctx context.Context, specs []string, s *catalog.Snapshot) (_ map[string]api.Runner, close func(), err error) {
+	out := map[string]api.Runner{}
+	var open []*sql.DB
+	close = func() {
+		for _, db := range open {
+			db.Close()
+		}
+	}
+	for _, spec := range specs {
+		source, err := ingest.Open(spec)
+		if err != nil {
+			close()
+			return nil, nil, err
+		}
+		live, ok := source.(ingest.Live)
+		if !ok {
+			continue
+		}
+		db, err := live.DB(ctx)
+		if err != nil {
+			close()
+			return nil, nil, err
+		}
+		open = append(open, db)
+		r, err := execute.New(db, live.Dialect(), execute.DefaultConfig)
+		if err != nil {
+			close()
+			return nil, nil, err
+		}
+		names, err := live.Databases(ctx)
+		if err != nil {
+			close()
+			return nil, nil, err
+		}
+		for _, n := range names {
+			out[n] = r
+		}
+	}
+	return out, close, nil
+}
+
+// engine wires everything for one command. close must be called.
+func (o *options) engine(ctx context.Context, progress func(string), run bool) (_ *api.Engine, close func(), err error) {
+	p, err := readPolicy(o.policy)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := o.snapshot(ctx, progress)
+	if err != nil {
+		return nil, nil, err
+	}
+	e, g, err := edition(s, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	log, err := o.openAudit(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var rs map[string]api.Runner
+	stop := func() {}
+	if run {
+		if rs, stop, err = runners(ctx, o.sources, s); err != nil {
+			log.Close()
+			return nil, nil, err
+		}
+	}
+	return api.NewEngine(e, guards(), g, log, rs), func() { stop(); log.Close() }, nil
+}
+
+func (o *options) openAudit(ctx context.Context) (*audit.Log, error) {
+	path, err := stateFile(o.audit, "audit.jsonl")
+	if err != nil {
+		return nil, err
+	}
+	return audit.Open(ctx, path, slog.Default())
+}
+
+// progress tells on w what is going on, once it has gone on for two seconds and then at most once a second.
+func progress(w io.Writer) func(string) {
+	next := time.Now().Add(2 * time.Second)
+	return func(what string) {
+		if now := time.Now(); now.After(next) {
+			next = now.Add(time.Second)
+			fmt.Fprintln(w, "… "+what)
+		}
+	}
+}
+
+// printJSON writes one document.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
