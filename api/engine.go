@@ -120,10 +120,10 @@ func (e *Engine) Context(ctx context.Context, req Request) (Context, error) {
 	if err != nil {
 		return Context{}, err
 	}
-	if err := q.link(ctx); err != nil {
-		return Context{}, q.end(ctx, err)
+	if err := q.end(ctx, q.link(ctx)); err != nil {
+		return Context{}, err
 	}
-	return q.answer.Context, q.end(ctx, nil)
+	return q.answer.Context, nil
 }
 
 // Ask answers a question with a governed statement, and with its rows if run is set.

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -77,14 +79,27 @@ func writeDiff(w io.Writer, sql, guarded string) {
 	fmt.Fprint(w, udiff.Unified("draft", "guarded", clauses(sql), clauses(guarded)))
 }
 
+var clause = regexp.MustCompile(` ((?:(?:LEFT|RIGHT|FULL|INNER|CROSS) (?:OUTER )?)?JOIN|FROM|WHERE|GROUP BY|HAVING|ORDER BY|LIMIT|UNION) `)
+
+// maxClause is the longest line of a statement that is shown unbroken.
+const maxClause = 120
+
 // clauses breaks a statement into lines for people to compare. It is for display: text inside literals may break too.
 func clauses(sql string) string {
-	text := strings.Join(strings.Fields(sql), " ")
-	for _, word := range []string{"FROM", "JOIN", "LEFT JOIN", "INNER JOIN", "WHERE", "GROUP BY", "HAVING", "ORDER BY", "LIMIT", "UNION"} {
-		text = strings.ReplaceAll(text, " "+word+" ", "\n"+word+" ")
+	text := clause.ReplaceAllString(strings.Join(strings.Fields(sql), " "), "\n$1 ")
+	var b strings.Builder
+	for line := range strings.Lines(text + "\n") {
+		for len(line) > maxClause {
+			cut := strings.LastIndex(line[:maxClause], ", ")
+			if cut < 0 {
+				break
+			}
+			b.WriteString(line[:cut+1] + "\n")
+			line = "    " + line[cut+2:]
+		}
+		b.WriteString(line)
 	}
-	text = strings.NewReplacer("LEFT\nJOIN", "\nLEFT JOIN", "INNER\nJOIN", "\nINNER JOIN").Replace(text)
-	return text + "\n"
+	return b.String()
 }
 
 func writeRows(w io.Writer, r execute.Rows, most int) {
@@ -125,9 +140,12 @@ func writeRows(w io.Writer, r execute.Rows, most int) {
 }
 
 func cell(v any) string {
-	text := "NULL"
-	if v != nil {
-		text = fmt.Sprint(v)
+	text := fmt.Sprint(v)
+	switch v := v.(type) {
+	case nil:
+		text = "NULL"
+	case float64:
+		text = strconv.FormatFloat(v, 'f', -1, 64)
 	}
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' {

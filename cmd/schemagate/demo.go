@@ -35,6 +35,8 @@ type demoReport struct {
 	} `json:"warehouse"`
 	Principals []string     `json:"principals"`
 	Answers    []demoAnswer `json:"answers"`
+	// Statements are SQL that did not come from Schemagate, as a tool might send it, and what the guard says of it.
+	Statements []demoStatement `json:"statements"`
 	Audit      struct {
 		Records  int  `json:"records"`
 		Verified bool `json:"verified"`
@@ -52,6 +54,19 @@ type demoAnswer struct {
 	Rows       *execute.Rows `json:"rows"`
 	Refusal    *api.Refusal  `json:"refusal"`
 	Record     string        `json:"record"`
+}
+
+// demoStatement is one statement as one principal.
+type demoStatement struct {
+	Principal string `json:"principal"`
+	Input     string `json:"input"`
+	api.Verdict
+}
+
+// foreign is what a careless tool sends: a table that few may see, a column that fewer may, and a write.
+var foreign = []string{
+	"SELECT last_nm, amt_sal_ann_eur FROM hr.employees ORDER BY emp_id LIMIT 3",
+	"DELETE FROM sales.orders WHERE region = 'EMEA'",
 }
 
 func demoCommand() *cobra.Command {
@@ -118,7 +133,7 @@ func demo(ctx context.Context, dir string, w io.Writer, progress func(string)) (
 		}
 	}
 	sources := []string{"sqlite:" + dir, "yaml:" + filepath.Join(dir, "catalog.yaml")}
-	s, err := ingest.Load(ctx, sources, progress)
+	s, live, err := ingest.LoadLive(ctx, sources, progress)
 	if err != nil {
 		return demoReport{}, err
 	}
@@ -136,14 +151,14 @@ func demo(ctx context.Context, dir string, w io.Writer, progress func(string)) (
 		return demoReport{}, err
 	}
 	defer log.Close()
-	rs, stop, err := runners(ctx, sources)
+	rs, stop, err := runners(ctx, live)
 	if err != nil {
 		return demoReport{}, err
 	}
 	defer stop()
 	engine := api.NewEngine(e, guards(), g, log, rs)
 
-	r := demoReport{Principals: p.Principals(), Answers: []demoAnswer{}}
+	r := demoReport{Principals: p.Principals(), Answers: []demoAnswer{}, Statements: []demoStatement{}}
 	describeWarehouse(&r, s)
 	fmt.Fprintf(w, "A retailer's warehouse: %d schemas, %d tables, %d columns, %d rows, %d metrics, %d past queries (built in %.1f s)\n",
 		r.Warehouse.Schemas, r.Warehouse.Tables, r.Warehouse.Columns, r.Warehouse.Rows, r.Warehouse.Metrics, r.Warehouse.Queries, time.Since(start).Seconds())
@@ -172,6 +187,23 @@ func demo(ctx context.Context, dir string, w io.Writer, progress func(string)) (
 			writeDemoAnswer(w, name, a, record)
 		}
 	}
+	for _, sql := range foreign {
+		title := "A tool sends: " + sql
+		fmt.Fprintf(w, "\n%s\n%s\n", title, strings.Repeat("=", len(title)))
+		for _, name := range r.Principals {
+			v, err := engine.Guard(ctx, api.Request{Face: "cli", Principal: name}, s.Databases()[0].Name, sql)
+			if err != nil {
+				return demoReport{}, fmt.Errorf("%s, %q: %w", name, sql, err)
+			}
+			r.Statements = append(r.Statements, demoStatement{name, sql, v})
+			fmt.Fprintf(w, "\n-- as %s\n", name)
+			if v.Decision == acl.Allow {
+				writeDiff(w, sql, v.SQL)
+			} else {
+				writeRefusal(w, api.Refusal{Code: v.Code, Message: v.Message, Hint: v.Hint})
+			}
+		}
+	}
 	report, err := audit.Verify(ctx, auditFile, audit.Checkpoint{})
 	if err != nil {
 		return demoReport{}, err
@@ -179,7 +211,7 @@ func demo(ctx context.Context, dir string, w io.Writer, progress func(string)) (
 	r.Audit.Records, r.Audit.Verified = report.Records, report.OK
 	fmt.Fprintln(w, "\nAudit log\n=========")
 	writeReport(w, report)
-	fmt.Fprintf(w, "\n%d answers in %.1f s.\n", len(r.Answers), time.Since(start).Seconds())
+	fmt.Fprintf(w, "\n%d answers and %d verdicts in %.1f s.\n", len(r.Answers), len(r.Statements), time.Since(start).Seconds())
 	return r, nil
 }
 
@@ -230,7 +262,7 @@ func writeDemoAnswer(w io.Writer, name string, a api.Answer, record audit.Record
 		writeAnswer(w, limited(a))
 	}
 	if a.Refusal != nil {
-		fmt.Fprintf(w, "refused (%s): %s; %s\n", a.Refusal.Code, a.Refusal.Message, a.Refusal.Hint)
+		writeRefusal(w, *a.Refusal)
 	}
 	if len(record.Withheld) > 0 {
 		shown := record.Withheld[:min(5, len(record.Withheld))]
@@ -239,6 +271,10 @@ func writeDemoAnswer(w io.Writer, name string, a api.Answer, record audit.Record
 	if len(record.Rules) > 0 {
 		fmt.Fprintf(w, "[auditor only] rules: %s\n", strings.Join(record.Rules, "; "))
 	}
+}
+
+func writeRefusal(w io.Writer, r api.Refusal) {
+	fmt.Fprintf(w, "refused (%s): %s; %s\n", r.Code, r.Message, r.Hint)
 }
 
 // limited keeps the rows that are shown.

@@ -85,7 +85,7 @@ The schema comes from a file of CREATE statements, from a source or from the cat
 // guardSnapshot reads the catalog that the statement is checked against, and settles the database that it runs in.
 func (o *options) guardSnapshot(ctx context.Context, name, ddl string, database *string, progress func(string)) (*catalog.Snapshot, error) {
 	if ddl == "" {
-		s, err := o.snapshot(ctx, progress)
+		s, _, err := o.catalog(ctx, progress)
 		if err != nil {
 			return nil, err
 		}

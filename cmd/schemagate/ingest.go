@@ -57,7 +57,7 @@ not stored (exit code 4) until it is confirmed with --confirm: a renamed column 
 				return err
 			}
 			// The sources are read before the store is touched, so that a bad one leaves nothing behind.
-			next, err := o.snapshot(c.Context(), progress(c.ErrOrStderr()))
+			next, _, err := o.catalog(c.Context(), progress(c.ErrOrStderr()))
 			if err != nil {
 				return err
 			}

@@ -87,17 +87,17 @@ row_filters:
 
 func TestLivePostgres(t *testing.T) {
 	u := server(t, "SCHEMAGATE_TEST_POSTGRES")
-	admin := open(t, "pgx", u.String())
+	admin := openDB(t, "pgx", u.String())
 	name := fmt.Sprintf("live_%d", os.Getpid())
-	exec(t, admin, "CREATE DATABASE "+name)
-	t.Cleanup(func() { exec(t, admin, "DROP DATABASE "+name+" WITH (FORCE)") })
+	execSQL(t, admin, "CREATE DATABASE "+name)
+	t.Cleanup(func() { execSQL(t, admin, "DROP DATABASE "+name+" WITH (FORCE)") })
 	u.Path = "/" + name
-	db := open(t, "pgx", u.String())
+	db := openDB(t, "pgx", u.String())
 	for _, schema := range []string{"Sales", "Crm", "Archive"} {
-		exec(t, db, `CREATE SCHEMA "`+schema+`"`)
+		execSQL(t, db, `CREATE SCHEMA "`+schema+`"`)
 	}
 	for _, statement := range liveTables(`"`) {
-		exec(t, db, statement)
+		execSQL(t, db, statement)
 	}
 	metrics, policy := liveFiles(t, name+".")
 	// PostgreSQL folds unquoted names, and the formula is SQL.
@@ -110,14 +110,14 @@ func TestLiveMariaDB(t *testing.T) {
 	password, _ := u.User.Password()
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr = u.User.Username(), password, "tcp", u.Host
-	db := open(t, "mysql", c.FormatDSN())
+	db := openDB(t, "mysql", c.FormatDSN())
 	for _, schema := range []string{"Sales", "Crm", "Archive"} {
-		exec(t, db, "DROP DATABASE IF EXISTS "+schema)
-		exec(t, db, "CREATE DATABASE "+schema)
-		t.Cleanup(func() { exec(t, db, "DROP DATABASE "+schema) })
+		execSQL(t, db, "DROP DATABASE IF EXISTS "+schema)
+		execSQL(t, db, "CREATE DATABASE "+schema)
+		t.Cleanup(func() { execSQL(t, db, "DROP DATABASE "+schema) })
 	}
 	for _, statement := range liveTables("`") {
-		exec(t, db, statement)
+		execSQL(t, db, statement)
 	}
 	metrics, policy := liveFiles(t, "")
 	live(t, u.String(), metrics, policy)
@@ -170,7 +170,7 @@ func live(t *testing.T, source, metrics, policy string) {
 	})
 }
 
-func open(t *testing.T, driver, dsn string) *sql.DB {
+func openDB(t *testing.T, driver, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
@@ -180,7 +180,7 @@ func open(t *testing.T, driver, dsn string) *sql.DB {
 	return db
 }
 
-func exec(t *testing.T, db *sql.DB, statement string) {
+func execSQL(t *testing.T, db *sql.DB, statement string) {
 	t.Helper()
 	if _, err := db.ExecContext(context.Background(), statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)

@@ -16,7 +16,6 @@ import (
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/api"
-	"github.com/schemagate/schemagate/catalog/ingest"
 )
 
 // Exit codes.
@@ -47,7 +46,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	code := exitCode(err)
 	if !errors.Is(err, errSaid) {
 		fmt.Fprintln(stderr, "schemagate: "+oneLine(err))
-		if hint := hint(err, code); hint != "" {
+		if hint := hint(err); hint != "" {
 			fmt.Fprintln(stderr, "  "+hint)
 		}
 	}
@@ -113,24 +112,26 @@ func exitCode(err error) int {
 	case errors.As(err, &refusal):
 		return exitRefused
 	case errors.As(err, &usage), errors.Is(err, api.ErrBadRequest), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission),
-		errors.Is(err, ingest.ErrBadSource), strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
+		strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
 		return exitUsage
 	}
 	return exitFailed
 }
 
 // hint says what to do next, for errors that do not say it themselves.
-func hint(err error, code int) string {
+func hint(err error) string {
 	var refusal *acl.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		return refusal.Hint
+	case strings.HasPrefix(err.Error(), "unknown command"):
+		return "see schemagate --help"
+	case strings.Contains(err.Error(), "check "):
+		return ""
 	case errors.Is(err, fs.ErrNotExist):
 		return "check the path"
 	case errors.Is(err, fs.ErrPermission):
 		return "check who may read it"
-	case code == exitUsage && strings.HasPrefix(err.Error(), "unknown command"):
-		return "see schemagate --help"
 	}
 	return ""
 }

@@ -47,7 +47,7 @@ guard can put in place. Exit code 4 means that something was found.`,
 			checked := false
 			if len(o.sources) > 0 || o.store != "" {
 				checked = true
-				s, err := o.snapshot(c.Context(), progress(c.ErrOrStderr()))
+				s, _, err := o.catalog(c.Context(), progress(c.ErrOrStderr()))
 				if err != nil {
 					return err
 				}

@@ -99,28 +99,35 @@ func stateFile(given, name string) (string, error) {
 	return filepath.Join(dir, "schemagate", name), nil
 }
 
-// snapshot reads the catalog from the sources, or from the store if none is given.
-func (o *options) snapshot(ctx context.Context, progress func(string)) (*catalog.Snapshot, error) {
+// catalog reads the catalog from the sources, or from the store if none is given, and returns the sources that
+// statements can be run against, by database.
+func (o *options) catalog(ctx context.Context, progress func(string)) (*catalog.Snapshot, map[string]ingest.Live, error) {
 	if len(o.sources) > 0 {
-		return ingest.Load(ctx, o.sources, progress)
+		// What can be told without connecting is a fault of the command line or of a file that it names.
+		for _, spec := range o.sources {
+			if _, err := ingest.Open(spec); err != nil {
+				return nil, nil, usageError{err}
+			}
+		}
+		return ingest.LoadLive(ctx, o.sources, progress)
 	}
 	path, err := stateFile(o.store, "catalog.db")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if _, err := os.Stat(path); err != nil {
-		return nil, usagef("no source is given and there is no catalog store at %s; name a source with --source, or fill the store with schemagate ingest", path)
+		return nil, nil, usagef("no source is given and there is no catalog store at %s; name a source with --source, or fill the store with schemagate ingest", path)
 	}
 	s, err := store.Open(ctx, path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer s.Close()
 	snapshot, _, err := s.Latest(ctx)
 	if errors.Is(err, store.ErrEmpty) {
-		return nil, usagef("the catalog store %s is empty; fill it with schemagate ingest", path)
+		return nil, nil, usagef("the catalog store %s is empty; fill it with schemagate ingest", path)
 	}
-	return snapshot, err
+	return snapshot, nil, err
 }
 
 func readPolicy(path string) (*acl.Policy, error) {
@@ -146,58 +153,47 @@ func edition(s *catalog.Snapshot, p *acl.Policy) (*api.Edition, api.Generator, e
 	if err != nil {
 		return nil, nil, err
 	}
-	return &api.Edition{Snapshot: s, Policy: engine, Linker: linker}, generate.NewMetrics(graph, index, time.Now), nil
+	return &api.Edition{Snapshot: s, Policy: engine, Linker: linker}, generate.NewMetrics(time.Now), nil
 }
 
-// runners opens each live source for running statements in its databases. close must be called.
-func runners(ctx context.Context, specs []string, s *catalog.Snapshot) (_ map[string]api.Runner, close func(), err error) {
+// runners connects to the live sources, for running statements in the databases that they hold. close must be called.
+func runners(ctx context.Context, sources map[string]ingest.Live) (_ map[string]api.Runner, close func(), err error) {
 	out := map[string]api.Runner{}
+	bySource := map[ingest.Live]api.Runner{}
 	var open []*sql.DB
 	close = func() {
 		for _, db := range open {
 			db.Close()
 		}
 	}
-	for _, spec := range specs {
-		source, err := ingest.Open(spec)
+	defer func() {
 		if err != nil {
 			close()
-			return nil, nil, err
 		}
-		live, ok := source.(ingest.Live)
-		if !ok {
-			continue
+	}()
+	for database, live := range sources {
+		if bySource[live] == nil {
+			db, err := live.DB(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			open = append(open, db)
+			if bySource[live], err = execute.New(db, live.Dialect(), execute.Config{HashKey: os.Getenv("SCHEMAGATE_HASH_KEY")}); err != nil {
+				return nil, nil, err
+			}
 		}
-		db, err := live.DB(ctx)
-		if err != nil {
-			close()
-			return nil, nil, err
-		}
-		open = append(open, db)
-		r, err := execute.New(db, live.Dialect(), execute.DefaultConfig)
-		if err != nil {
-			close()
-			return nil, nil, err
-		}
-		names, err := live.Databases(ctx)
-		if err != nil {
-			close()
-			return nil, nil, err
-		}
-		for _, n := range names {
-			out[n] = r
-		}
+		out[database] = bySource[live]
 	}
 	return out, close, nil
 }
 
-// engine wires everything for one command. close must be called.
+// engine wires everything for one command; with run, statements can be executed. close must be called.
 func (o *options) engine(ctx context.Context, progress func(string), run bool) (_ *api.Engine, close func(), err error) {
 	p, err := readPolicy(o.policy)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := o.snapshot(ctx, progress)
+	s, sources, err := o.catalog(ctx, progress)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,7 +208,7 @@ func (o *options) engine(ctx context.Context, progress func(string), run bool) (
 	var rs map[string]api.Runner
 	stop := func() {}
 	if run {
-		if rs, stop, err = runners(ctx, o.sources, s); err != nil {
+		if rs, stop, err = runners(ctx, sources); err != nil {
 			log.Close()
 			return nil, nil, err
 		}

@@ -1,0 +1,68 @@
+package ingest
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+
+	"github.com/schemagate/schemagate/catalog"
+)
+
+// relation is a table or SQL view while it is being read.
+type relation struct {
+	object  catalog.Object
+	columns []catalog.Object
+	binary  []bool // by column: its values are bytes, of which no sample is shown
+	// stored tells that the rows lie in this database. Those of a SQL view or a foreign table may take any amount of
+	// work to produce, so they are not looked at.
+	stored bool
+}
+
+func newRelation(ref catalog.Ref, description string) *relation {
+	return &relation{object: catalog.Object{Ref: ref, Description: description, Table: &catalog.Table{}}, stored: true}
+}
+
+func (r *relation) add(name, description string, binary bool, c catalog.Column) {
+	ref := r.object.Ref
+	c.Position = len(r.columns)
+	r.columns = append(r.columns, catalog.Object{
+		Ref: catalog.ColumnRef(ref.Database, ref.Schema, ref.Table, name), Description: description, Column: &c,
+	})
+	r.binary = append(r.binary, binary)
+}
+
+func flatten(relations []*relation) []catalog.Object {
+	var out []catalog.Object
+	for _, r := range relations {
+		out = append(append(out, r.object), r.columns...)
+	}
+	return out
+}
+
+// connector prepares every connection of a pool before its first use.
+type connector struct {
+	driver.Connector
+	prepare func(context.Context, driver.Conn) error
+}
+
+// Connect opens a connection and prepares it.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.prepare(ctx, conn); err != nil {
+		_ = conn.Close() // the error that matters is the one returned
+		return nil, err
+	}
+	return conn, nil
+}
+
+func execute(ctx context.Context, conn driver.Conn, statement string) error {
+	e, ok := conn.(driver.ExecerContext)
+	if !ok {
+		return fmt.Errorf("the driver cannot run %q on a new connection", statement)
+	}
+	_, err := e.ExecContext(ctx, statement, nil)
+	return err
+}
