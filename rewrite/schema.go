@@ -103,7 +103,7 @@ type Condition struct {
 func (s *Schema) Table(r catalog.Ref) (t *Table, ok bool, err error) {
 	snapshot := s.view.Snapshot()
 	id, ok := snapshot.ID(r)
-	if !ok || !s.view.Queryable(id) {
+	if !ok || !s.reaches(r.Database) || !s.view.Queryable(id) {
 		return nil, false, nil
 	}
 	if t := s.tables[id]; t != nil {
@@ -242,8 +242,14 @@ func (s *Schema) Absence(r catalog.Ref) string {
 // read what the principal may not; nothing that it says may reach the asker.
 func (s *Schema) Exists(r catalog.Ref) (catalog.Ref, bool) {
 	o, ok := s.view.Snapshot().Lookup(r)
-	if !ok {
+	if !ok || !s.reaches(r.Database) {
 		return catalog.Ref{}, false
 	}
 	return o.Ref, true
+}
+
+// reaches reports whether a statement in the schema's database can name tables of another one.
+func (s *Schema) reaches(database string) bool {
+	d, ok := s.view.Snapshot().Database(database)
+	return ok && d.Dialect == s.database.Dialect
 }

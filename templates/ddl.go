@@ -226,8 +226,13 @@ func comment(b *strings.Builder, parts ...string) {
 	}
 }
 
+// joined strings the parts that say anything together; a sentence's full stop would stand before a semicolon.
 func joined(parts []string) string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" }), "; ")
+	parts = slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "" })
+	for i := range parts[:max(len(parts)-1, 0)] {
+		parts[i] = strings.TrimSuffix(parts[i], ".")
+	}
+	return strings.Join(parts, "; ")
 }
 
 func alsoCalled(synonyms []string) string {

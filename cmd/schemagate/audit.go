@@ -163,10 +163,14 @@ func verifyAudit(ctx context.Context, file, checkpoint string) (audit.Report, er
 }
 
 func writeReport(w io.Writer, r audit.Report) {
+	records := fmt.Sprintf("%d records", r.Records)
+	if r.Records == 1 {
+		records = "1 record"
+	}
 	if r.OK {
-		fmt.Fprintf(w, "%d records, chain intact, head %s\n", r.Records, r.Head)
+		fmt.Fprintf(w, "%s, chain intact, head %s\n", records, r.Head)
 	} else {
-		fmt.Fprintf(w, "%d records, chain BROKEN\n", r.Records)
+		fmt.Fprintf(w, "%s, chain BROKEN\n", records)
 	}
 	for _, f := range r.Faults {
 		fmt.Fprintf(w, "  line %d: %s\n", f.Line, f.What)

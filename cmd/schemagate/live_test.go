@@ -163,7 +163,7 @@ func live(t *testing.T, source, metrics, policy string) {
 		}
 	})
 	t.Run("a context names the right one of two tables of the same name", func(t *testing.T) {
-		code, stdout, stderr := command(t, "context", "order date of orders by customer segment", "--source", source, "--policy", policy, "--as", "bob", "--json")
+		code, stdout, stderr := command(t, "context", "order date of orders by customer segment", "--source", source, "--source", "yaml:"+metrics, "--policy", policy, "--as", "bob", "--json")
 		if code != 0 || !strings.Contains(stdout, "Sales.Orders.OrderDate") || !strings.Contains(stdout, "Crm.Customers.Segment") {
 			t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 		}
