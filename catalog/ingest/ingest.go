@@ -104,6 +104,9 @@ func LoadLive(ctx context.Context, specs []string, progress func(string)) (*cata
 			continue
 		}
 		c, err := s.Read(ctx, progress)
+		if sqliteUnreadable(err) {
+			err = fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("ingest: %s: %w", Public(specs[i]), err)
 		}
@@ -148,6 +151,21 @@ func Public(spec string) string {
 		return scheme + "://..."
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// ErrDamaged is wrapped by errors about a file that is a database but cannot be read, ErrUnreachable by those about a
+// server that does not let us in.
+var (
+	ErrDamaged     = errors.New("the file is damaged; restore it from a backup")
+	ErrUnreachable = errors.New("cannot connect; check that the server runs, its address and the login")
+)
+
+// unreachable says once what is wrong with a connection; drivers repeat themselves for each address they try.
+func unreachable(err error, password string) error {
+	if lines := strings.Split(err.Error(), "\n"); len(lines) > 2 {
+		err = &driverError{text: lines[0] + " " + lines[1], cause: err}
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, oneLine(err, password))
 }
 
 // errAddress replaces the errors of URL parsers, which quote the URL and the password in it.

@@ -76,7 +76,7 @@ func (s *mysqlSource) DB(ctx context.Context) (*sql.DB, error) {
 	}})
 	if err := db.PingContext(ctx); err != nil {
 		db.Close() // nothing was opened
-		return nil, fmt.Errorf("connect: %w", oneLine(err, s.config.Passwd))
+		return nil, unreachable(err, s.config.Passwd)
 	}
 	return db, nil
 }

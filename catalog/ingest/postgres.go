@@ -47,7 +47,7 @@ func (s *postgresSource) DB(ctx context.Context) (*sql.DB, error) {
 	db := stdlib.OpenDB(*s.config)
 	if err := db.PingContext(ctx); err != nil {
 		db.Close() // nothing was opened
-		return nil, fmt.Errorf("connect: %w", oneLine(err, s.config.Password))
+		return nil, unreachable(err, s.config.Password)
 	}
 	return db, nil
 }

@@ -22,7 +22,7 @@ func askCommand() *cobra.Command {
 		Short: "Answer a question with governed SQL, and with --run its rows",
 		Long: `Write SQL that answers the question, from the governed context alone, and pass it through the guard. Without a
 model, questions that name a metric are answered: by name or synonym, with dimensions, filters and a time range. For
-others the answer says why no SQL was written.`,
+others the answer says why no SQL was written. A question of - is read from standard input.`,
 		Example: `  schemagate ask "net revenue by region in 2025" --source sqlite:shop/ --source yaml:metrics.yaml --policy policy.yaml --as alice
   schemagate ask "hero count by eye colour" --source sqlite:superhero.sqlite --source yaml:metrics.yaml --policy p.yaml --as alice --run --json`,
 		Args: oneQuestion,
@@ -30,12 +30,16 @@ others the answer says why no SQL was written.`,
 			if err := o.requireAsker(); err != nil {
 				return err
 			}
+			question, err := readQuestion(c, args[0])
+			if err != nil {
+				return err
+			}
 			e, stop, err := o.engine(c.Context(), progress(c.ErrOrStderr()), run)
 			if err != nil {
 				return err
 			}
 			defer stop()
-			a, err := e.Ask(c.Context(), api.Request{Face: "cli", Principal: o.as, Question: args[0]}, run)
+			a, err := e.Ask(c.Context(), api.Request{Face: "cli", Principal: o.as, Question: question}, run)
 			if err != nil {
 				return err
 			}

@@ -17,7 +17,8 @@ func contextCommand() *cobra.Command {
 		Use:   "context QUESTION",
 		Short: "Print the governed context of a question",
 		Long: `Print what a question needs of the catalog, as the principal may see it: tables, columns, metrics, joins and past
-queries, each with its score and the reason, and the text to give to whoever writes SQL.`,
+queries, each with its score and the reason, and the text to give to whoever writes SQL. A question of - is read from
+standard input.`,
 		Example: `  schemagate context "how many heroes have blue eyes" --source sqlite:superhero.sqlite --policy policy.yaml --as alice
   schemagate context "net revenue by region" --source sqlite:shop/ --source yaml:metrics.yaml --policy policy.yaml --as alice --json`,
 		Args: oneQuestion,
@@ -25,12 +26,16 @@ queries, each with its score and the reason, and the text to give to whoever wri
 			if err := o.requireAsker(); err != nil {
 				return err
 			}
+			question, err := readQuestion(c, args[0])
+			if err != nil {
+				return err
+			}
 			e, stop, err := o.engine(c.Context(), progress(c.ErrOrStderr()), false)
 			if err != nil {
 				return err
 			}
 			defer stop()
-			a, err := e.Context(c.Context(), api.Request{Face: "cli", Principal: o.as, Question: args[0]})
+			a, err := e.Context(c.Context(), api.Request{Face: "cli", Principal: o.as, Question: question})
 			if err != nil {
 				return err
 			}
@@ -59,6 +64,22 @@ func oneQuestion(_ *cobra.Command, args []string) error {
 		return nil
 	}
 	return usagef("%d questions are given; put the whole question in quotes", len(args))
+}
+
+// maxInput is the most bytes that are read from standard input. What is decided of it has tighter limits; this bounds
+// memory.
+const maxInput = 4 << 20
+
+// readQuestion returns the question, which stands on standard input if it is written as -.
+func readQuestion(c *cobra.Command, arg string) (string, error) {
+	if arg != "-" {
+		return arg, nil
+	}
+	text, err := io.ReadAll(io.LimitReader(c.InOrStdin(), maxInput))
+	if err != nil {
+		return "", fmt.Errorf("reading the question: %w", err)
+	}
+	return strings.TrimSuffix(string(text), "\n"), nil
 }
 
 // refused turns a public refusal into an error with its exit code.

@@ -14,9 +14,6 @@ import (
 	"github.com/schemagate/schemagate/catalog"
 )
 
-// maxStatement is the most bytes that are read from standard input. The guard refuses less; this bounds memory.
-const maxStatement = 4 << 20
-
 func guardCommand() *cobra.Command {
 	var o options
 	var name, ddl, database string
@@ -41,7 +38,7 @@ The schema comes from a file of CREATE statements, from a source or from the cat
 			if err != nil {
 				return err
 			}
-			sql, err := io.ReadAll(io.LimitReader(c.InOrStdin(), maxStatement))
+			sql, err := io.ReadAll(io.LimitReader(c.InOrStdin(), maxInput))
 			if err != nil {
 				return fmt.Errorf("reading the statement: %w", err)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/api"
+	"github.com/schemagate/schemagate/catalog/ingest"
 )
 
 // Exit codes.
@@ -111,7 +112,7 @@ func exitCode(err error) int {
 		return exitFound
 	case errors.As(err, &refusal):
 		return exitRefused
-	case errors.As(err, &usage), errors.Is(err, api.ErrBadRequest), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission),
+	case errors.As(err, &usage), errors.Is(err, api.ErrBadRequest), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, ingest.ErrDamaged),
 		strings.HasPrefix(err.Error(), "unknown command"), strings.HasPrefix(err.Error(), "accepts "):
 		return exitUsage
 	}

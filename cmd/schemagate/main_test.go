@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -44,6 +45,20 @@ func TestScripts(t *testing.T) {
 				defer db.Close()
 				_, err = db.Exec(ts.ReadFile(args[1]))
 				ts.Check(err)
+			},
+			// damage FILE COPY copies a database file and overwrites all of it but the first page's header.
+			"damage": func(ts *testscript.TestScript, _ bool, args []string) {
+				data := []byte(ts.ReadFile(args[0]))
+				for i := 100; i < len(data); i++ {
+					data[i] = 0xff
+				}
+				ts.Check(os.WriteFile(ts.MkAbs(args[1]), data, 0o644))
+			},
+			// repeat FILE TEXT N writes a text N times.
+			"repeat": func(ts *testscript.TestScript, _ bool, args []string) {
+				n, err := strconv.Atoi(args[2])
+				ts.Check(err)
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Repeat(args[1], n)), 0o644))
 			},
 			// exits CODE COMMAND... runs a command that must end with that exit code.
 			"exits": func(ts *testscript.TestScript, _ bool, args []string) {

@@ -133,7 +133,7 @@ func (o *options) catalog(ctx context.Context, progress func(string)) (*catalog.
 func readPolicy(path string) (*acl.Policy, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("policy: %w", err)
+		return nil, usageError{fmt.Errorf("policy: %w", err)}
 	}
 	p, err := acl.ParsePolicy(path, data)
 	if err != nil {
