@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Action is something that a grant can allow.
@@ -132,6 +133,18 @@ const (
 )
 
 var maskOrder = [...]MaskKind{MaskNull, MaskHash, MaskPartial, MaskConstant, MaskExpression}
+
+// Everything reports whether the filter plainly lets every row through, in one of the few ways of saying so: TRUE, 1 or
+// 1 = 1. A table with such a filter reads as one that is not protected.
+func (f RowFilter) Everything() bool {
+	return len(f.Restrictive) == 0 && slices.ContainsFunc(f.Permissive, func(p Predicate) bool {
+		switch strings.ToLower(strings.Join(strings.Fields(p.Using), "")) {
+		case "true", "1", "1=1":
+			return true
+		}
+		return false
+	})
+}
 
 // Mask replaces a column's values. Constant is a string, int64, float64 or bool; Expression is SQL over the table's
 // raw columns.

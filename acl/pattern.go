@@ -9,7 +9,7 @@ import (
 
 // Pattern names objects in a policy. A path pattern covers what it names and everything beneath; `*` matches any run
 // of characters within one segment, unless the segment is quoted. A bare `*` covers every object. kind:NAME names
-// metrics, relationships and past queries, with stars in NAME.
+// metrics, relationships and past queries, with stars in NAME. The zero Pattern covers nothing.
 type Pattern struct {
 	text     string
 	all      bool
@@ -31,18 +31,21 @@ func ParsePattern(s string) (Pattern, error) {
 				return Pattern{}, fmt.Errorf("pattern %q: write tables and columns without a kind in front", s)
 			}
 			if name == "" {
-				return Pattern{}, fmt.Errorf("pattern %q names nothing after the colon", s)
+				return Pattern{}, fmt.Errorf("pattern %q names nothing after the colon; write a name or *", s)
 			}
 			p.kind, p.segments, p.literal = k, []string{name}, []bool{false}
 			return p, nil
 		}
 	}
+	if word, _, ok := strings.Cut(s, ":"); ok && !strings.ContainsAny(word, `".`) {
+		return Pattern{}, fmt.Errorf("pattern %q: %q is no kind; write metric:, relationship: or query:, or put a name with a colon in double quotes", s, word)
+	}
 	var err error
 	if p.segments, p.literal, err = catalog.SplitPattern(s); err != nil {
-		return Pattern{}, fmt.Errorf("pattern: %w", err)
+		return Pattern{}, fmt.Errorf("pattern: %w; write segments joined by dots, each in double quotes where it holds a dot or quote", err)
 	}
 	if len(p.segments) > 4 {
-		return Pattern{}, fmt.Errorf("pattern %q has %d segments; the longest name is database.schema.table.column", s, len(p.segments))
+		return Pattern{}, fmt.Errorf("pattern %q has %d segments; the longest name is database.schema.table.column, and a segment with a dot is put in double quotes", s, len(p.segments))
 	}
 	return p, nil
 }
@@ -58,7 +61,7 @@ func (p Pattern) Covers(d catalog.Dialect, r catalog.Ref) bool {
 	if p.kind != 0 {
 		return r.Kind == p.kind && match(p.segments[0], r.Name)
 	}
-	if r.Kind != catalog.KindTable && r.Kind != catalog.KindColumn {
+	if len(p.segments) == 0 || r.Kind != catalog.KindTable && r.Kind != catalog.KindColumn {
 		return false
 	}
 	// A database covers what it holds whatever segments follow; with a schema the path is one longer.
@@ -84,14 +87,16 @@ func (p Pattern) Covers(d catalog.Dialect, r catalog.Ref) bool {
 	return i == len(p.segments)
 }
 
-// Reaches reports whether the pattern could cover a column of the table without covering the table itself.
-func (p Pattern) Reaches(d catalog.Dialect, table catalog.Ref) bool {
-	if p.all || p.kind != 0 || len(p.segments) < 3 {
-		return false
+// column returns the pattern's last segment if what stands before it names exactly the table, so that the pattern
+// covers the columns of that name and not the table.
+func (p Pattern) column(d catalog.Dialect, table catalog.Ref) (segment string, literal, ok bool) {
+	last := len(p.segments) - 1
+	if p.all || p.kind != 0 || last < 2 || last != len(table.Path()) {
+		return "", false, false
 	}
 	up := p
-	up.segments, up.literal = p.segments[:len(p.segments)-1], p.literal[:len(p.literal)-1]
-	return len(up.segments) == len(table.Path()) && up.Covers(d, table)
+	up.segments, up.literal = p.segments[:last], p.literal[:last]
+	return d.Key(catalog.PartColumn, p.segments[last]), p.literal[last], up.Covers(d, table)
 }
 
 // match reports whether name fits a segment in which each star stands for any run of characters, also none.

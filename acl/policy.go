@@ -1,18 +1,16 @@
 package acl
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"github.com/schemagate/schemagate/catalog"
 )
@@ -53,330 +51,330 @@ type MaskRule struct {
 	Mask
 }
 
-// located is a value of the file with the line it stands on.
-type located[T any] struct {
-	value T
-	line  int
-}
-
-// UnmarshalYAML decodes the node and notes its line.
-func (l *located[T]) UnmarshalYAML(n ast.Node) error {
-	l.line = n.GetToken().Position.Line
-	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
-		l.line = m.Values[0].Key.GetToken().Position.Line
-	}
-	return yaml.NodeToValue(n, &l.value, yaml.Strict())
-}
-
-type policyFile struct {
-	Version    located[int] `yaml:"version"`
-	Principals map[string]located[struct {
-		Roles      []string       `yaml:"roles"`
-		Attributes map[string]any `yaml:"attributes"`
-	}] `yaml:"principals"`
-	Roles map[string]located[struct {
-		Inherits []string `yaml:"inherits"`
-	}] `yaml:"roles"`
-	Grants []located[struct {
-		Role    string   `yaml:"role"`
-		Allow   []string `yaml:"allow"`
-		Deny    []string `yaml:"deny"`
-		Actions []string `yaml:"actions"`
-	}] `yaml:"grants"`
-	RowFilters []located[struct {
-		Table string   `yaml:"table"`
-		Roles []string `yaml:"roles"`
-		Mode  string   `yaml:"mode"`
-		Using string   `yaml:"using"`
-	}] `yaml:"row_filters"`
-	Masks []located[struct {
-		Column string   `yaml:"column"`
-		Roles  []string `yaml:"roles"`
-		With   *with    `yaml:"with"`
-	}] `yaml:"masks"`
-}
-
-// with is the value of a mask: a word or a mapping of one key.
-type with struct{ Mask }
-
-// UnmarshalYAML decodes null, hash, partial, {constant: V} or {expression: SQL}.
-func (w *with) UnmarshalYAML(n ast.Node) error {
-	switch n := n.(type) {
-	case *ast.NullNode:
-		w.Kind = MaskNull
-		return nil
-	case *ast.StringNode:
-		switch k := MaskKind(n.Value); k {
-		case MaskNull, MaskHash, MaskPartial:
-			w.Kind = k
-			return nil
-		}
-	case *ast.MappingNode:
-		var m map[string]any
-		if err := yaml.NodeToValue(n, &m); err != nil {
-			return err
-		}
-		if v, ok := m[string(MaskConstant)]; ok && len(m) == 1 {
-			c, err := attribute(v)
-			if _, list := c.([]string); err != nil || list {
-				return fmt.Errorf("a mask's constant must be a string, number or boolean")
-			}
-			w.Kind, w.Constant = MaskConstant, c
-			return nil
-		}
-		if v, ok := m[string(MaskExpression)].(string); ok && len(m) == 1 && strings.TrimSpace(v) != "" {
-			w.Kind, w.Expression = MaskExpression, v
-			return nil
-		}
-	}
-	return fmt.Errorf("a mask is null, hash, partial, {constant: VALUE} or {expression: SQL}")
-}
-
-// ParsePolicy reads a policy file. Errors name the file and the line; all faults are reported, joined.
+// ParsePolicy reads a policy file. Each fault is named by file, line and what to do about it; all are reported, joined.
 func ParsePolicy(name string, data []byte) (*Policy, error) {
-	file, err := parser.ParseBytes(data, 0)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s", name, oneLine(err))
-	}
-	if len(file.Docs) != 1 || file.Docs[0].Body == nil {
-		return nil, fmt.Errorf("%s: a policy file holds one document that begins with version: 1; this one holds %d", name, len(file.Docs))
-	}
-	// A null mask must read as a mask and not as an absent one, which decoding to a pointer would make of it.
-	withs := nullMasks(file.Docs[0].Body)
-	var f policyFile
-	if err := yaml.NodeToValue(file.Docs[0].Body, &f, yaml.Strict()); err != nil {
-		return nil, fmt.Errorf("%s: %s", name, oneLine(err))
-	}
 	sum := sha256.Sum256(data)
 	p := &Policy{version: hex.EncodeToString(sum[:]), principals: map[string]Principal{}, inherits: map[string][]string{}}
-	c := checker{file: name}
-	if f.Version.value != 1 {
-		c.fail(max(f.Version.line, 1), "version must be 1, which is the only format so far")
+	c := &checker{reader: reader{file: name}, known: map[string]bool{}}
+	body := c.document(data)
+	if body == nil {
+		return nil, c.err()
 	}
-
-	known := map[string]bool{}
-	for role, r := range f.Roles {
-		known[role] = true
-		for _, parent := range r.value.Inherits {
-			known[parent] = true
+	file := c.fields(body, "a policy", "version", "principals", "roles", "grants", "row_filters", "masks")
+	if v, ok := file["version"].(*ast.IntegerNode); !ok || v.Value != uint64(1) {
+		line := 1
+		if n := file["version"]; n != nil {
+			line = lineOf(n)
 		}
-		p.inherits[role] = r.value.Inherits
+		c.fail(line, "version must be 1, the only format so far; write version: 1")
 	}
-	for _, g := range f.Grants {
-		if len(g.value.Allow) > 0 {
-			known[g.value.Role] = true
-		}
+	// A role is known if it is declared or if a grant allows it something, wherever in the file that stands.
+	roles := c.entries(file["roles"], "roles")
+	for _, r := range roles {
+		c.known[r.key] = true
 	}
-	roles := func(line int, names []string) {
-		for _, r := range names {
-			if !known[r] {
-				c.fail(line, "role %q is not known: no grant allows it anything and roles does not declare it", r)
-			}
-		}
+	for _, n := range c.list(file["grants"], "grants") {
+		p.Grants = append(p.Grants, c.grant(n))
 	}
-	for _, role := range sortedKeys(f.Roles) {
-		if p.inheritsItself(role) {
-			c.fail(f.Roles[role].line, "role %q inherits itself", role)
+	parents := map[string][]word{}
+	for _, r := range roles {
+		if r.key == "" {
+			c.fail(r.line, "a role needs a name; write one before the colon")
 		}
+		parents[r.key] = c.words(c.fields(r.value, "a role", "inherits")["inherits"], "inherits")
+		p.inherits[r.key] = c.roles(parents[r.key])
 	}
-	for _, name := range sortedKeys(f.Principals) {
-		e := f.Principals[name]
-		roles(e.line, e.value.Roles)
-		attributes := map[string]any{}
-		for _, k := range sortedKeys(e.value.Attributes) {
-			v, err := attribute(e.value.Attributes[k])
-			if err != nil {
-				c.fail(e.line, "attribute %q of %q: %v", k, name, err)
-			}
-			attributes[k] = v
-		}
-		p.principals[name] = Principal{Name: name, Roles: slices.Clone(e.value.Roles), Attributes: attributes}
+	c.cycles(parents)
+	for _, e := range c.entries(file["principals"], "principals") {
+		p.principals[e.key] = c.principal(e)
 	}
-	for _, g := range f.Grants {
-		out := Grant{Role: g.value.Role, Rule: c.rule(g.line, "grant to "+g.value.Role)}
-		if g.value.Role == "" {
-			c.fail(g.line, "a grant needs a role")
-		} else {
-			roles(g.line, []string{g.value.Role})
-		}
-		if len(g.value.Allow)+len(g.value.Deny) == 0 {
-			c.fail(g.line, "a grant needs allow or deny")
-		}
-		out.Allow, out.Deny = c.patterns(g.line, g.value.Allow), c.patterns(g.line, g.value.Deny)
-		for _, a := range g.value.Actions {
-			if !slices.Contains(Actions[:], Action(a)) {
-				c.fail(g.line, "unknown action %q; known are view, query, edit, approve, administer, audit, impersonate", a)
-			}
-			out.Actions = append(out.Actions, Action(a))
-		}
-		if len(g.value.Actions) == 0 {
-			if len(g.value.Allow) > 0 && len(g.value.Deny) > 0 {
-				c.fail(g.line, "a grant that both allows and denies must say its actions")
-			}
-			out.Actions = []Action{ActionView, ActionQuery}
-			if len(g.value.Allow) == 0 {
-				out.Actions = slices.Clone(Actions[:]) // a bare deny denies everything
-			}
-		}
-		p.Grants = append(p.Grants, out)
+	for _, n := range c.list(file["row_filters"], "row_filters") {
+		p.RowFilters = append(p.RowFilters, c.rowFilter(n))
 	}
-	for _, r := range f.RowFilters {
-		out := RowFilterRule{Roles: r.value.Roles, Predicate: Predicate{Using: strings.TrimSpace(r.value.Using), Rule: c.rule(r.line, "row filter on "+r.value.Table)}}
-		out.Table = c.pattern(r.line, r.value.Table)
-		roles(r.line, r.value.Roles)
-		if len(r.value.Roles) == 0 {
-			c.fail(r.line, "a row filter needs roles")
-		}
-		switch r.value.Mode {
-		case "", "permissive":
-		case "restrictive":
-			out.Restrictive = true
-		default:
-			c.fail(r.line, "mode is permissive or restrictive, not %q", r.value.Mode)
-		}
-		if out.Using == "" {
-			c.fail(r.line, "a row filter needs using, a condition in SQL")
-		} else if _, err := ParseTemplate(out.Using); err != nil {
-			c.fail(r.line, "%v", err)
-		}
-		p.RowFilters = append(p.RowFilters, out)
+	for _, n := range c.list(file["masks"], "masks") {
+		p.Masks = append(p.Masks, c.mask(n))
 	}
-	for i, m := range f.Masks {
-		out := MaskRule{Roles: m.value.Roles}
-		if m.value.With != nil {
-			out.Mask = m.value.With.Mask
-		} else if withs[i] {
-			out.Mask.Kind = MaskNull
-		} else {
-			c.fail(m.line, "a mask needs with: null, hash, partial, {constant: VALUE} or {expression: SQL}")
-		}
-		out.Rule = c.rule(m.line, "mask on "+m.value.Column)
-		out.Column = c.pattern(m.line, m.value.Column)
-		roles(m.line, m.value.Roles)
-		if len(m.value.Roles) == 0 {
-			c.fail(m.line, "a mask needs roles")
-		}
-		if out.Kind == MaskExpression {
-			if _, err := ParseTemplate(out.Expression); err != nil {
-				c.fail(m.line, "%v", err)
-			}
-		}
-		p.Masks = append(p.Masks, out)
+	for _, g := range c.granted {
+		c.roles([]word{g})
 	}
-	if err := errors.Join(c.errs...); err != nil {
+	if err := c.err(); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
+// checker reads the parts of a policy.
 type checker struct {
-	file string
-	errs []error
+	reader
+	known   map[string]bool // roles
+	granted []word          // the role of each grant, to be looked up once all are known
 }
 
-func (c *checker) fail(line int, format string, args ...any) {
-	c.errs = append(c.errs, fmt.Errorf("%s:%d: %s", c.file, line, fmt.Sprintf(format, args...)))
+func (c *checker) grant(n ast.Node) Grant {
+	f := c.fields(n, "a grant", "role", "allow", "deny", "actions")
+	line := lineOf(n)
+	g := Grant{
+		Role:  c.text(f["role"], "role"),
+		Allow: c.patterns(f["allow"], "allow"),
+		Deny:  c.patterns(f["deny"], "deny"),
+	}
+	g.Rule = rule(line, "grant to "+g.Role)
+	if g.Role == "" {
+		c.fail(line, "a grant needs a role; write role: NAME")
+	} else {
+		c.granted = append(c.granted, word{g.Role, lineOf(f["role"])})
+	}
+	if f["allow"] == nil && f["deny"] == nil {
+		c.fail(line, "a grant needs allow or deny; list the patterns of what it covers")
+	}
+	if len(g.Allow) > 0 {
+		c.known[g.Role] = true
+	}
+	for _, w := range c.someWords(f["actions"], "actions") {
+		if !slices.Contains(Actions[:], Action(w.text)) {
+			c.fail(w.line, "action %q is not known; known are view, query, edit, approve, administer, audit, impersonate", w.text)
+		}
+		g.Actions = append(g.Actions, Action(w.text))
+	}
+	switch {
+	case f["actions"] != nil:
+	case f["allow"] != nil && f["deny"] != nil:
+		c.fail(line, "a grant that both allows and denies must say for which actions; add actions: [...]")
+	case f["deny"] != nil:
+		g.Actions = slices.Clone(Actions[:]) // a bare deny denies everything
+	default:
+		g.Actions = []Action{ActionView, ActionQuery}
+	}
+	return g
 }
 
-func (c *checker) rule(line int, what string) string { return fmt.Sprintf("line %d: %s", line, what) }
-
-func (c *checker) pattern(line int, s string) Pattern {
-	p, err := ParsePattern(s)
-	if err != nil {
-		c.fail(line, "%v", err)
+func (c *checker) principal(e entry) Principal {
+	if e.key == "" {
+		c.fail(e.line, "a principal needs a name; write one before the colon")
+	}
+	f := c.fields(e.value, "a principal", "roles", "attributes")
+	p := Principal{Name: e.key, Roles: c.roles(c.words(f["roles"], "roles")), Attributes: map[string]any{}}
+	for _, a := range c.entries(f["attributes"], "attributes") {
+		v, err := literal(a.value)
+		if err != nil {
+			c.fail(a.line, "attribute %q of %q: %v", a.key, e.key, err)
+		}
+		p.Attributes[a.key] = v
 	}
 	return p
 }
 
-func (c *checker) patterns(line int, texts []string) []Pattern {
-	var out []Pattern
-	for _, s := range texts {
-		out = append(out, c.pattern(line, s))
+func (c *checker) rowFilter(n ast.Node) RowFilterRule {
+	f := c.fields(n, "a row filter", "table", "roles", "mode", "using")
+	line := lineOf(n)
+	out := RowFilterRule{
+		Table: c.pattern(f["table"], line, "a row filter needs a table; write table: PATTERN"),
+		Roles: c.ruleRoles(f["roles"], line, "a row filter"),
+	}
+	out.Predicate = Predicate{Using: strings.TrimSpace(c.text(f["using"], "using")), Rule: rule(line, "row filter on "+out.Table.String())}
+	if f["mode"] != nil {
+		switch mode := c.text(f["mode"], "mode"); mode {
+		case "permissive":
+		case "restrictive":
+			out.Restrictive = true
+		default:
+			c.fail(lineOf(f["mode"]), "mode %q is not known; write permissive or restrictive", mode)
+		}
+	}
+	if out.Using == "" {
+		c.fail(line, "a row filter needs a condition in SQL; write using: CONDITION")
+	} else {
+		c.template(f["using"], out.Using)
 	}
 	return out
 }
 
-// nullMasks tells which entries of masks say with: null.
-func nullMasks(body ast.Node) map[int]bool {
-	out := map[int]bool{}
-	root, ok := body.(*ast.MappingNode)
-	if !ok {
-		return out
+func (c *checker) mask(n ast.Node) MaskRule {
+	f := c.fields(n, "a mask", "column", "roles", "with")
+	line := lineOf(n)
+	out := MaskRule{
+		Column: c.pattern(f["column"], line, "a mask needs a column; write column: PATTERN"),
+		Roles:  c.ruleRoles(f["roles"], line, "a mask"),
 	}
-	for _, v := range root.Values {
-		list, ok := v.Value.(*ast.SequenceNode)
-		if !ok || v.Key.String() != "masks" {
-			continue
+	if f["with"] != nil {
+		line = lineOf(f["with"])
+	}
+	with, err := maskOf(f["with"])
+	if err != nil {
+		c.fail(line, "%v", err)
+	}
+	out.Mask = with
+	out.Rule = rule(lineOf(n), "mask on "+out.Column.String())
+	if with.Kind == MaskExpression {
+		c.template(f["with"], with.Expression)
+	}
+	return out
+}
+
+// maskOf reads null, hash, partial, {constant: V} or {expression: SQL}.
+func maskOf(n ast.Node) (Mask, error) {
+	switch n := n.(type) {
+	case *ast.NullNode:
+		return Mask{Kind: MaskNull}, nil
+	case *ast.StringNode:
+		switch k := MaskKind(n.Value); k {
+		case MaskNull, MaskHash, MaskPartial:
+			return Mask{Kind: k}, nil
 		}
-		for i, item := range list.Values {
-			if m, ok := item.(*ast.MappingNode); ok {
-				for _, kv := range m.Values {
-					if _, null := kv.Value.(*ast.NullNode); null && kv.Key.String() == "with" {
-						out[i] = true
-					}
-				}
+	case *ast.MappingNode:
+		if len(n.Values) != 1 {
+			break
+		}
+		key, value := n.Values[0].Key.GetToken().Value, n.Values[0].Value
+		switch v, err := literal(value); MaskKind(key) {
+		case MaskConstant:
+			switch v.(type) {
+			case string, int64, float64, bool:
+				return Mask{Kind: MaskConstant, Constant: v}, nil
+			}
+			return Mask{}, cmp.Or(err, errors.New("a mask's constant must be a text, number or boolean"))
+		case MaskExpression:
+			if sql, _ := v.(string); strings.TrimSpace(sql) != "" {
+				return Mask{Kind: MaskExpression, Expression: sql}, nil
 			}
 		}
 	}
+	return Mask{}, errors.New("a mask says what to show instead; write with: null, hash, partial, {constant: VALUE} or {expression: SQL}")
+}
+
+// cycles reports each circle of roles that inherit each other once.
+func (c *checker) cycles(parents map[string][]word) {
+	const open, done = 1, 2
+	state := map[string]int{}
+	var path []string
+	var visit func(string)
+	visit = func(role string) {
+		state[role] = open
+		path = append(path, role)
+		for _, p := range parents[role] {
+			switch state[p.text] {
+			case open:
+				circle := append(slices.Clone(path[slices.Index(path, p.text):]), p.text)
+				c.fail(p.line, "role %q inherits itself (%s); take one of these links out", p.text, strings.Join(circle, " from "))
+			case done:
+			default:
+				visit(p.text)
+			}
+		}
+		path = path[:len(path)-1]
+		state[role] = done
+	}
+	for _, role := range sortedKeys(parents) {
+		if state[role] == 0 {
+			visit(role)
+		}
+	}
+}
+
+// roles returns the names of roles, which must be known.
+func (c *checker) roles(words []word) []string {
+	var out []string
+	for _, w := range words {
+		if !c.known[w.text] {
+			c.fail(w.line, "role %q is not known; correct its name, declare it under roles or let a grant allow it something", w.text)
+		}
+		out = append(out, w.text)
+	}
 	return out
 }
 
-// attribute checks a value that may become a literal of SQL.
-func attribute(v any) (any, error) {
-	switch v := v.(type) {
-	case string, bool, int64:
-		return v, nil
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, fmt.Errorf("%v has no literal in SQL", v)
+func (c *checker) ruleRoles(n ast.Node, line int, what string) []string {
+	if n == nil {
+		c.fail(line, "%s needs roles; write roles: [NAME, ...]", what)
+	}
+	return c.roles(c.someWords(n, "roles"))
+}
+
+func (c *checker) pattern(n ast.Node, line int, missing string) Pattern {
+	if n == nil {
+		c.fail(line, "%s", missing)
+		return Pattern{}
+	}
+	p, err := ParsePattern(c.text(n, "a pattern"))
+	if err != nil {
+		c.fail(lineOf(n), "%v", err)
+	}
+	return p
+}
+
+func (c *checker) patterns(n ast.Node, what string) []Pattern {
+	var out []Pattern
+	for _, w := range c.someWords(n, what) {
+		p, err := ParsePattern(w.text)
+		if err != nil {
+			c.fail(w.line, "%v", err)
 		}
-		return v, nil
-	case int:
-		return int64(v), nil
-	case uint64:
-		if v > math.MaxInt64 {
-			return nil, fmt.Errorf("%d is too large", v)
+		out = append(out, p)
+	}
+	return out
+}
+
+func (c *checker) template(n ast.Node, sql string) {
+	if _, err := ParseTemplate(sql); err != nil {
+		c.fail(lineOf(n), "%v", err)
+	}
+}
+
+func rule(line int, what string) string { return fmt.Sprintf("line %d: %s", line, what) }
+
+// literal reads a value that may become a literal of SQL: a text, number or boolean, or a list of texts or of whole
+// numbers.
+func literal(n ast.Node) (any, error) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, nil
+	case *ast.LiteralNode:
+		return n.Value.Value, nil
+	case *ast.BoolNode:
+		return n.Value, nil
+	case *ast.IntegerNode:
+		switch v := n.Value.(type) {
+		case int64:
+			return v, nil
+		case uint64:
+			if v <= math.MaxInt64 {
+				return int64(v), nil
+			}
 		}
-		return int64(v), nil
-	case []any:
+		return nil, fmt.Errorf("%s does not fit in 64 bits; write it as text, in quotes", n.GetToken().Value)
+	case *ast.FloatNode:
+		if math.IsInf(n.Value, 0) {
+			return nil, fmt.Errorf("%s is too large for a number; write it as text, in quotes", n.GetToken().Value)
+		}
+		return n.Value, nil
+	case *ast.InfinityNode, *ast.NanNode:
+		return nil, errors.New("infinity and NaN have no literal in SQL; write a finite number")
+	case *ast.SequenceNode:
 		var texts []string
 		var numbers []int64
-		for _, e := range v {
-			e, err := attribute(e)
+		for _, e := range n.Values {
+			v, err := literal(e)
 			if err != nil {
 				return nil, err
 			}
-			switch e := e.(type) {
+			switch v := v.(type) {
 			case string:
-				texts = append(texts, e)
+				texts = append(texts, v)
 			case int64:
-				numbers = append(numbers, e)
-			default:
-				return nil, fmt.Errorf("a list holds strings or whole numbers")
+				numbers = append(numbers, v)
 			}
 		}
-		switch {
-		case len(v) == 0:
-			return nil, fmt.Errorf("a list must not be empty")
-		case len(texts) == len(v):
+		switch len(n.Values) {
+		case 0:
+			return nil, errors.New("a list must not be empty; leave the attribute out or list what it holds")
+		case len(texts):
 			return texts, nil
-		case len(numbers) == len(v):
+		case len(numbers):
 			return numbers, nil
 		}
-		return nil, fmt.Errorf("a list holds either strings or whole numbers, not both")
+		return nil, errors.New("a list holds either texts or whole numbers; put the numbers in quotes or take the others out")
 	}
-	return nil, fmt.Errorf("a value must be a string, number, boolean or a list of one of them, not %T", v)
-}
-
-var excerpt = regexp.MustCompile(`(?s)^\[(\d+):(\d+)\] (.*?)(\n.*)?$`)
-
-// oneLine reduces the library's error, which shows an excerpt of the file, to line:column: message.
-func oneLine(err error) string {
-	if m := excerpt.FindStringSubmatch(err.Error()); m != nil {
-		return m[1] + ":" + m[2] + ": " + m[3]
-	}
-	first, _, _ := strings.Cut(err.Error(), "\n")
-	return first
+	return nil, fmt.Errorf("a value must be a text, number or boolean or a list of texts or whole numbers, not %s; write one of these", describe(n))
 }
 
 // Version identifies the policy's text.
@@ -420,26 +418,6 @@ func (p *Policy) Roles(who Principal) []string {
 	return sortedKeys(seen)
 }
 
-func (p *Policy) inheritsItself(role string) bool {
-	seen := map[string]bool{}
-	var reach func(string) bool
-	reach = func(r string) bool {
-		for _, parent := range p.inherits[r] {
-			if parent == role {
-				return true
-			}
-			if !seen[parent] {
-				seen[parent] = true
-				if reach(parent) {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	return reach(role)
-}
-
 // Unmatched is a rule that covers nothing: somebody relies on it, and it protects nothing, after a rename for instance.
 type Unmatched struct {
 	Rule string
@@ -448,17 +426,13 @@ type Unmatched struct {
 
 // Unmatched lists the denies, row filters and masks that cover nothing in the snapshot.
 func (p *Policy) Unmatched(s *catalog.Snapshot) []Unmatched {
-	covers := func(pt Pattern, kinds ...catalog.Kind) bool {
-		for _, k := range kinds {
-			for i := range s.Objects(k) {
-				o := &s.Objects(k)[i]
-				d, _ := s.Database(o.Ref.Database)
-				if pt.Covers(d.Dialect, o.Ref) {
-					return true
-				}
-			}
-		}
-		return false
+	coverage := NewCoverage(s)
+	covers := func(p Pattern, kinds ...catalog.Kind) bool {
+		objects := coverage.Of(p)
+		return slices.ContainsFunc(kinds, func(k catalog.Kind) bool {
+			r := s.OfKind(k)
+			return objects.IntersectsWithInterval(uint64(r.From), uint64(r.To))
+		})
 	}
 	var out []Unmatched
 	for _, g := range p.Grants {

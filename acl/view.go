@@ -39,7 +39,7 @@ func NewView(who Principal, c *Compiled) View {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %q", who.Name, c.Policy, c.Roles, c.Snapshot.Version())
 	for _, k := range sortedKeys(who.Attributes) {
-		fmt.Fprintf(h, " %q=%#v", k, who.Attributes[k])
+		fmt.Fprintf(h, " %q=%T:%#v", k, who.Attributes[k], who.Attributes[k])
 	}
 	return View{principal: who, c: c, key: hex.EncodeToString(h.Sum(nil))}
 }

@@ -4,7 +4,10 @@
 package casbin
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -37,17 +40,33 @@ e = some(where (p.eft == allow)) && !some(where (p.eft == deny))
 m = g(r.sub, p.sub) && r.act == p.act && covers(p.obj, r.obj)
 `
 
-// Engine answers for one policy on one snapshot. It is safe for concurrent use.
+// Engine answers for one policy on one snapshot. Neither changes under it: a new policy takes a new Engine, so that no
+// answer outlives the rules it came from. It is safe for concurrent use.
 type Engine struct {
 	policy   *acl.Policy
 	snapshot *catalog.Snapshot
 	enforcer *casbin.Enforcer
-	patterns map[string]acl.Pattern
-	// grants holds the same rules as the enforcer, by role, with the place each came from.
-	grants map[string][]acl.Grant
+	patterns map[string]acl.Pattern // by the text that Casbin knows them by
+	roles    map[string][]string    // by principal, inherited ones included, as Casbin resolves them
+	rules    map[string]*roleRules  // by role
+	filters  []protection[acl.RowFilterRule]
+	masks    []protection[acl.MaskRule]
+	named    [][]uint32 // what each metric, relationship and past query names, in id order
 
-	mu       sync.Mutex
-	compiled map[string]*acl.Compiled // by role set
+	mu sync.Mutex
+	// By role set. There are never more than the policy has principals, since View refuses everybody else.
+	compiled map[string]func() *acl.Compiled
+}
+
+// roleRules holds the objects that the rules of one role allow and deny, by action.
+type roleRules struct {
+	allow, deny map[acl.Action]*roaring.Bitmap
+}
+
+// protection is a rule about rows or values with the objects that it concerns.
+type protection[R any] struct {
+	rule    R
+	objects *roaring.Bitmap
 }
 
 // New loads a policy.
@@ -56,26 +75,29 @@ func New(policy *acl.Policy, snapshot *catalog.Snapshot) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("casbin: model: %w", err)
 	}
-	e, err := casbin.NewEnforcer(m)
+	enforcer, err := casbin.NewEnforcer(m)
 	if err != nil {
 		return nil, fmt.Errorf("casbin: %w", err)
 	}
-	eng := &Engine{
-		policy: policy, snapshot: snapshot, enforcer: e,
-		patterns: map[string]acl.Pattern{}, grants: map[string][]acl.Grant{}, compiled: map[string]*acl.Compiled{},
+	e := &Engine{
+		policy: policy, snapshot: snapshot, enforcer: enforcer,
+		patterns: map[string]acl.Pattern{}, roles: map[string][]string{}, rules: map[string]*roleRules{},
+		compiled: map[string]func() *acl.Compiled{},
 	}
 	// Casbin's own role manager gives up silently at ten levels; a chain is never longer than there are roles.
-	e.SetRoleManager(defaultrolemanager.NewRoleManager(len(policy.Inherits()) + 2))
-	e.AddFunction("covers", eng.covers)
-	if err := eng.load(); err != nil {
+	enforcer.SetRoleManager(defaultrolemanager.NewRoleManager(len(policy.Inherits()) + 2))
+	enforcer.AddFunction("covers", e.covers)
+	if err := e.load(); err != nil {
 		return nil, err
 	}
-	return eng, nil
+	return e, e.index()
 }
 
-func user(name string) string { return "user:" + name }
-func role(name string) string { return "role:" + name }
+// Casbin joins the fields of a rule with commas to tell rules apart, and drops the second of two that look the same.
+func user(name string) string { return "user:" + url.QueryEscape(name) }
+func role(name string) string { return "role:" + url.QueryEscape(name) }
 
+// load hands the policy's rules to Casbin and asks it for the roles of each principal.
 func (e *Engine) load() error {
 	var links, rules [][]string
 	for _, name := range e.policy.Principals() {
@@ -92,40 +114,116 @@ func (e *Engine) load() error {
 			links = append(links, []string{role(r), role(p)})
 		}
 	}
+	rule := func(g acl.Grant, p acl.Pattern, a acl.Action, eft string) {
+		text := url.QueryEscape(p.String())
+		e.patterns[text] = p
+		rules = append(rules, []string{role(g.Role), text, string(a), eft})
+	}
 	for _, g := range e.policy.Grants {
-		e.grants[g.Role] = append(e.grants[g.Role], g)
 		for _, a := range g.Actions {
 			for _, p := range g.Allow {
-				e.patterns[p.String()] = p
-				rules = append(rules, []string{role(g.Role), p.String(), string(a), "allow"})
+				rule(g, p, a, "allow")
 			}
 			for _, p := range g.Deny {
-				e.patterns[p.String()] = p
-				rules = append(rules, []string{role(g.Role), p.String(), string(a), "deny"})
+				rule(g, p, a, "deny")
 			}
 		}
 	}
-	for _, l := range unique(links) {
-		if _, err := e.enforcer.AddGroupingPolicy(l); err != nil {
-			return fmt.Errorf("casbin: role link %v: %w", l, err)
+	if links = unique(links); len(links) > 0 {
+		if ok, err := e.enforcer.AddGroupingPolicies(links); err != nil {
+			return fmt.Errorf("casbin: links of roles: %w", err)
+		} else if !ok {
+			return errors.New("casbin: links of roles: Casbin took two different ones for the same")
 		}
 	}
 	if rules = unique(rules); len(rules) > 0 {
-		if _, err := e.enforcer.AddPolicies(rules); err != nil {
+		if ok, err := e.enforcer.AddPolicies(rules); err != nil {
 			return fmt.Errorf("casbin: rules: %w", err)
+		} else if !ok {
+			return errors.New("casbin: rules: Casbin took two different ones for the same")
 		}
+	}
+	return e.resolveRoles()
+}
+
+func (e *Engine) resolveRoles() error {
+	for _, name := range e.policy.Principals() {
+		found, err := e.enforcer.GetImplicitRolesForUser(user(name))
+		if err != nil {
+			return fmt.Errorf("casbin: roles of %s: %w", name, err)
+		}
+		roles := []string{}
+		for _, r := range found {
+			r, err := url.QueryUnescape(strings.TrimPrefix(r, "role:"))
+			if err != nil {
+				return fmt.Errorf("casbin: roles of %s: %w", name, err)
+			}
+			roles = append(roles, r)
+		}
+		slices.Sort(roles)
+		e.roles[name] = slices.Compact(roles)
 	}
 	return nil
 }
 
 func unique(rows [][]string) [][]string {
-	seen := map[string]bool{}
-	return slices.DeleteFunc(rows, func(r []string) bool {
-		k := strings.Join(r, "\x00")
-		twice := seen[k]
-		seen[k] = true
-		return twice
-	})
+	slices.SortFunc(rows, slices.Compare)
+	return slices.CompactFunc(rows, slices.Equal)
+}
+
+// index finds what every rule covers.
+func (e *Engine) index() error {
+	coverage := acl.NewCoverage(e.snapshot)
+	for _, g := range e.policy.Grants {
+		r := e.rules[g.Role]
+		if r == nil {
+			r = &roleRules{allow: map[acl.Action]*roaring.Bitmap{}, deny: map[acl.Action]*roaring.Bitmap{}}
+			for _, a := range acl.Actions {
+				r.allow[a], r.deny[a] = roaring.New(), roaring.New()
+			}
+			e.rules[g.Role] = r
+		}
+		allow, deny := coverage.Of(g.Allow...), coverage.Of(g.Deny...)
+		for _, a := range g.Actions {
+			r.allow[a].Or(allow)
+			r.deny[a].Or(deny)
+		}
+	}
+	for _, rule := range e.policy.RowFilters {
+		e.filters = append(e.filters, protection[acl.RowFilterRule]{rule, within(coverage.Of(rule.Table), e.snapshot.OfKind(catalog.KindTable))})
+	}
+	for _, rule := range e.policy.Masks {
+		e.masks = append(e.masks, protection[acl.MaskRule]{rule, within(coverage.Of(rule.Column), e.snapshot.OfKind(catalog.KindColumn))})
+	}
+	for _, k := range consisting {
+		for i := range e.snapshot.Objects(k) {
+			o := &e.snapshot.Objects(k)[i]
+			var ids []uint32
+			for _, r := range o.Names() {
+				id, ok := e.snapshot.ID(r)
+				if !ok {
+					return fmt.Errorf("casbin: %s names %s, which the catalog does not hold", o.Ref, r)
+				}
+				ids = append(ids, id)
+			}
+			e.named = append(e.named, ids)
+		}
+	}
+	return nil
+}
+
+// consisting lists the kinds that consist of what they name, in id order.
+var consisting = [...]catalog.Kind{catalog.KindMetric, catalog.KindRelationship, catalog.KindQuery}
+
+func within(set *roaring.Bitmap, r catalog.Range) *roaring.Bitmap {
+	set.And(interval(r))
+	return set
+}
+
+func interval(r catalog.Range) *roaring.Bitmap {
+	b := roaring.New()
+	b.AddRange(uint64(r.From), uint64(r.To))
+	return b
 }
 
 // covers is the matcher's function: does a rule's pattern cover an object, given as its kind and name?
@@ -140,24 +238,27 @@ func (e *Engine) covers(args ...any) (any, error) {
 	if err := r.UnmarshalText([]byte(object)); err != nil {
 		return nil, err
 	}
-	return p.Covers(e.dialect(r), r), nil
-}
-
-func (e *Engine) dialect(r catalog.Ref) catalog.Dialect {
 	d, _ := e.snapshot.Database(r.Database)
-	return d.Dialect
+	return p.Covers(d.Dialect, r), nil
 }
 
 // Enforce asks Casbin whether the rules allow a principal an action on one object, taken by itself: what follows for
 // tables from their columns, and for metrics, relationships and past queries from what they name, is View's business.
+// A principal that the policy does not know is refused, and leaves no trace in Casbin's memory of past requests.
 func (e *Engine) Enforce(principal string, a acl.Action, r catalog.Ref) (acl.Effect, error) {
+	if _, err := e.policy.Principal(principal); err != nil {
+		return acl.Deny, err
+	}
 	text, err := r.MarshalText()
 	if err != nil {
 		return acl.Deny, err
 	}
 	ok, err := e.enforcer.Enforce(user(principal), string(text), string(a))
-	if err != nil || !ok {
-		return acl.Deny, err
+	if err != nil {
+		return acl.Deny, fmt.Errorf("casbin: may %s %s %s: %w", principal, a, r, err)
+	}
+	if !ok {
+		return acl.Deny, nil
 	}
 	return acl.Allow, nil
 }
@@ -168,75 +269,46 @@ func (e *Engine) View(principal string) (acl.View, error) {
 	if err != nil {
 		return acl.View{}, err
 	}
-	roles, err := e.roles(principal)
-	if err != nil {
-		return acl.View{}, err
-	}
-	key := strings.Join(roles, "\x00")
+	roles := e.roles[principal]
+	key := fmt.Sprintf("%q", roles)
 	e.mu.Lock()
-	c := e.compiled[key]
+	compiled := e.compiled[key]
+	if compiled == nil {
+		compiled = sync.OnceValue(func() *acl.Compiled { return e.compile(roles) })
+		e.compiled[key] = compiled
+	}
 	e.mu.Unlock()
-	if c == nil {
-		c = e.compile(roles)
-		e.mu.Lock()
-		e.compiled[key] = c
-		e.mu.Unlock()
-	}
-	return acl.NewView(who, c), nil
-}
-
-func (e *Engine) roles(principal string) ([]string, error) {
-	found, err := e.enforcer.GetImplicitRolesForUser(user(principal))
-	if err != nil {
-		return nil, fmt.Errorf("casbin: roles of %s: %w", principal, err)
-	}
-	var roles []string
-	for _, r := range found {
-		roles = append(roles, strings.TrimPrefix(r, "role:"))
-	}
-	slices.Sort(roles)
-	return slices.Compact(roles), nil
+	return acl.NewView(who, compiled()), nil
 }
 
 func (e *Engine) compile(roles []string) *acl.Compiled {
-	s := e.snapshot
 	c := &acl.Compiled{
-		Roles: roles, Policy: e.policy.Version(), Snapshot: s,
-		Allowed: map[acl.Action]*roaring.Bitmap{}, Raw: roaring.New(),
-		Filters: map[uint32]acl.RowFilter{}, Masks: map[uint32]acl.Mask{},
+		Roles: roles, Policy: e.policy.Version(), Snapshot: e.snapshot,
+		Allowed: map[acl.Action]*roaring.Bitmap{}, Filters: map[uint32]acl.RowFilter{}, Masks: map[uint32]acl.Mask{},
 	}
+	denied := map[acl.Action]*roaring.Bitmap{}
 	for _, a := range acl.Actions {
 		allow, deny := roaring.New(), roaring.New()
-		for _, r := range roles {
-			for _, g := range e.grants[r] {
-				if !slices.Contains(g.Actions, a) {
-					continue
-				}
-				for _, p := range g.Allow {
-					e.cover(p, allow)
-				}
-				for _, p := range g.Deny {
-					e.cover(p, deny)
-				}
+		for _, name := range roles {
+			if r := e.rules[name]; r != nil {
+				allow.Or(r.allow[a])
+				deny.Or(r.deny[a])
 			}
 		}
 		allow.AndNot(deny)
-		c.Allowed[a] = allow
-	}
-	deny := roaring.New()
-	for _, r := range roles {
-		for _, g := range e.grants[r] {
-			for _, p := range g.Deny {
-				if slices.Contains(g.Actions, acl.ActionView) {
-					e.cover(p, deny)
-				}
-			}
-		}
+		c.Allowed[a], denied[a] = allow, deny
 	}
 	view, query := c.Allowed[acl.ActionView], c.Allowed[acl.ActionQuery]
+	e.derive(view, denied[acl.ActionView])
 	query.And(view)
-	e.derive(view, deny)
-	e.derive(query, deny)
+	e.derive(query, denied[acl.ActionQuery])
+	e.protect(c)
+	c.Raw = e.raw(c)
+	// The text of a past query is all there is to it: one that may not be read is not visible at all.
+	unread := interval(e.snapshot.OfKind(catalog.KindQuery))
+	unread.AndNot(c.Raw)
+	view.AndNot(unread)
+	c.Raw.And(view)
 	for _, a := range acl.Actions {
 		// Nobody does anything to what they may not know of, save those who look after everything.
 		if a != acl.ActionAudit && a != acl.ActionAdminister && a != acl.ActionImpersonate {
@@ -244,104 +316,60 @@ func (e *Engine) compile(roles []string) *acl.Compiled {
 		}
 		c.Allowed[a].RunOptimize()
 	}
-	e.protect(c, roles)
-	e.raw(c)
+	c.Raw.RunOptimize()
 	return c
 }
 
 // derive makes tables, metrics, relationships and past queries follow from the columns in set: a table is in it if one
 // of its columns is, the others if everything they name is and no rule denies them by name.
-func (e *Engine) derive(set, deny *roaring.Bitmap) {
-	s := e.snapshot
-	tables := s.OfKind(catalog.KindTable)
+func (e *Engine) derive(set, denied *roaring.Bitmap) {
+	tables := e.snapshot.OfKind(catalog.KindTable)
 	for id := tables.From; id < tables.To; id++ {
-		r := s.ColumnIDs(id)
-		set.Remove(id)
+		r := e.snapshot.ColumnIDs(id)
 		if set.IntersectsWithInterval(uint64(r.From), uint64(r.To)) {
 			set.Add(id)
+		} else {
+			set.Remove(id)
 		}
 	}
-	for _, k := range []catalog.Kind{catalog.KindMetric, catalog.KindRelationship, catalog.KindQuery} {
-		for i := range s.Objects(k) {
-			o := &s.Objects(k)[i]
-			set.Remove(o.ID)
-			if !deny.Contains(o.ID) && !slices.ContainsFunc(o.Names(), func(r catalog.Ref) bool {
-				id, ok := s.ID(r)
-				return !ok || !set.Contains(id)
-			}) {
-				set.Add(o.ID)
-			}
-		}
-	}
-}
-
-// cover adds the objects that a pattern covers.
-func (e *Engine) cover(p acl.Pattern, into *roaring.Bitmap) {
-	s := e.snapshot
-	if p.String() == "*" {
-		into.AddRange(0, uint64(s.Len()))
-		return
-	}
-	for i := range s.Objects(catalog.KindTable) {
-		t := &s.Objects(catalog.KindTable)[i]
-		d := e.dialect(t.Ref)
-		columns := s.ColumnIDs(t.ID)
-		switch {
-		case p.Covers(d, t.Ref):
-			into.Add(t.ID)
-			into.AddRange(uint64(columns.From), uint64(columns.To))
-		case p.Reaches(d, t.Ref):
-			for id := columns.From; id < columns.To; id++ {
-				if p.Covers(d, s.Object(id).Ref) {
-					into.Add(id)
-				}
-			}
-		}
-	}
-	for _, k := range []catalog.Kind{catalog.KindMetric, catalog.KindRelationship, catalog.KindQuery} {
-		for i := range s.Objects(k) {
-			if o := &s.Objects(k)[i]; p.Covers("", o.Ref) {
-				into.Add(o.ID)
-			}
+	first := e.snapshot.OfKind(consisting[0]).From
+	for i, names := range e.named {
+		id := first + uint32(i)
+		if denied.Contains(id) || slices.ContainsFunc(names, func(n uint32) bool { return !set.Contains(n) }) {
+			set.Remove(id)
+		} else {
+			set.Add(id)
 		}
 	}
 }
 
 // protect collects row filters and masks. A table that any filter names is protected for every role set.
-func (e *Engine) protect(c *acl.Compiled, roles []string) {
+func (e *Engine) protect(c *acl.Compiled) {
 	has := func(names []string) bool {
-		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(roles, n) })
+		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(c.Roles, n) })
 	}
-	for _, rule := range e.policy.RowFilters {
-		covered := roaring.New()
-		e.cover(rule.Table, covered)
-		tables := e.snapshot.OfKind(catalog.KindTable)
-		for _, id := range covered.ToArray() {
-			if id >= tables.To {
-				break
-			}
+	for _, p := range e.filters {
+		applies := has(p.rule.Roles)
+		for ids := p.objects.Iterator(); ids.HasNext(); {
+			id := ids.Next()
 			f := c.Filters[id]
 			switch {
-			case !has(rule.Roles):
-			case rule.Restrictive:
-				f.Restrictive = append(f.Restrictive, rule.Predicate)
+			case !applies:
+			case p.rule.Restrictive:
+				f.Restrictive = append(f.Restrictive, p.rule.Predicate)
 			default:
-				f.Permissive = append(f.Permissive, rule.Predicate)
+				f.Permissive = append(f.Permissive, p.rule.Predicate)
 			}
 			c.Filters[id] = f
 		}
 	}
+	maps.DeleteFunc(c.Filters, func(_ uint32, f acl.RowFilter) bool { return f.Everything() })
 	masks := map[uint32][]acl.Mask{}
-	columns := e.snapshot.OfKind(catalog.KindColumn)
-	for _, rule := range e.policy.Masks {
-		if !has(rule.Roles) {
-			continue
-		}
-		covered := roaring.New()
-		e.cover(rule.Column, covered)
-		for _, id := range covered.ToArray() {
-			if id >= columns.From && id < columns.To {
-				masks[id] = append(masks[id], rule.Mask)
+	for _, p := range e.masks {
+		if has(p.rule.Roles) {
+			for ids := p.objects.Iterator(); ids.HasNext(); {
+				id := ids.Next()
+				masks[id] = append(masks[id], p.rule.Mask)
 			}
 		}
 	}
@@ -350,51 +378,36 @@ func (e *Engine) protect(c *acl.Compiled, roles []string) {
 	}
 }
 
-// raw fills c.Raw: a table or a past query if no row of the tables concerned is filtered and no column masked, a
-// column if its table is unfiltered and it is not masked itself. Metrics and relationships hold nothing from rows.
-func (e *Engine) raw(c *acl.Compiled) {
+// raw returns what shows no more rows or values than the roles may see: a table or a past query if no row of the tables
+// concerned is filtered and no column masked, a column if its table is unfiltered and it is not masked itself. Metrics
+// and relationships hold nothing from rows.
+func (e *Engine) raw(c *acl.Compiled) *roaring.Bitmap {
 	s := e.snapshot
-	whole := map[uint32]bool{} // tables of which every row and every value is seen
-	tables := s.OfKind(catalog.KindTable)
-	for id := tables.From; id < tables.To; id++ {
-		_, filtered := c.Filters[id]
-		if filtered {
-			continue
-		}
-		columns, masked := s.ColumnIDs(id), false
-		for col := columns.From; col < columns.To; col++ {
-			if _, m := c.Masks[col]; m {
-				masked = true
-			} else {
-				c.Raw.Add(col)
-			}
-		}
-		if !masked {
-			whole[id] = true
-			c.Raw.Add(id)
-		}
+	raw := roaring.New()
+	raw.AddRange(0, uint64(s.Len()))
+	for table := range c.Filters {
+		columns := s.ColumnIDs(table)
+		raw.Remove(table)
+		raw.RemoveRange(uint64(columns.From), uint64(columns.To))
 	}
-	for _, k := range []catalog.Kind{catalog.KindMetric, catalog.KindRelationship} {
-		r := s.OfKind(k)
-		c.Raw.AddRange(uint64(r.From), uint64(r.To))
+	for column := range c.Masks {
+		raw.Remove(column)
+		raw.Remove(s.TableOf(column))
 	}
-	for i := range s.Objects(catalog.KindQuery) {
-		o := &s.Objects(catalog.KindQuery)[i]
-		if !slices.ContainsFunc(o.Names(), func(r catalog.Ref) bool {
-			id, ok := s.ID(r.TableRef())
-			return !ok || !whole[id]
-		}) {
-			c.Raw.Add(o.ID)
-		}
-	}
-	c.Raw.And(c.Allowed[acl.ActionView])
-	// The text of a past query is all there is to it: one that may not be read is not visible at all.
 	queries := s.OfKind(catalog.KindQuery)
-	hidden := roaring.New()
-	hidden.AddRange(uint64(queries.From), uint64(queries.To))
-	hidden.AndNot(c.Raw)
-	for _, a := range []acl.Action{acl.ActionView, acl.ActionQuery, acl.ActionEdit, acl.ActionApprove} {
-		c.Allowed[a].AndNot(hidden)
+	for id := queries.From; id < queries.To; id++ {
+		names := e.named[id-s.OfKind(consisting[0]).From]
+		if slices.ContainsFunc(names, func(n uint32) bool { return !raw.Contains(e.tableOf(n)) }) {
+			raw.Remove(id)
+		}
 	}
-	c.Raw.RunOptimize()
+	return raw
+}
+
+// tableOf returns the table of a column, and a table itself.
+func (e *Engine) tableOf(id uint32) uint32 {
+	if id >= e.snapshot.OfKind(catalog.KindColumn).From {
+		return e.snapshot.TableOf(id)
+	}
+	return id
 }

@@ -1,0 +1,138 @@
+package acl
+
+import (
+	"strings"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/schemagate/schemagate/catalog"
+)
+
+// Coverage finds the objects of one snapshot that a pattern covers, without trying every object: the segments before
+// a pattern's first star lead to the tables that it can concern. It is safe for concurrent use.
+type Coverage struct {
+	snapshot *catalog.Snapshot
+	dialects map[catalog.Dialect]bool
+	beneath  map[place][]uint32 // tables at or beneath a database, a schema or a table
+}
+
+// place is the beginning of a table's name, folded as its dialect folds it.
+type place struct {
+	dialect                 catalog.Dialect
+	database, schema, table string
+}
+
+// NewCoverage indexes the tables of a snapshot.
+func NewCoverage(s *catalog.Snapshot) *Coverage {
+	c := &Coverage{snapshot: s, dialects: map[catalog.Dialect]bool{}, beneath: map[place][]uint32{}}
+	for _, t := range s.Objects(catalog.KindTable) {
+		d := c.dialect(t.Ref)
+		r := d.RefKey(t.Ref)
+		c.dialects[d] = true
+		at := place{dialect: d, database: r.Database}
+		c.beneath[at] = append(c.beneath[at], t.ID)
+		if at.schema = r.Schema; at.schema != "" {
+			c.beneath[at] = append(c.beneath[at], t.ID)
+		}
+		at.table = r.Table
+		c.beneath[at] = append(c.beneath[at], t.ID)
+	}
+	return c
+}
+
+// Of returns the ids that any of the patterns covers.
+func (c *Coverage) Of(patterns ...Pattern) *roaring.Bitmap {
+	out := roaring.New()
+	for _, p := range patterns {
+		switch {
+		case p.all:
+			out.AddRange(0, uint64(c.snapshot.Len()))
+		case p.kind != 0:
+			c.addNamed(out, p)
+		default:
+			c.addPath(out, p)
+		}
+	}
+	return out
+}
+
+func (c *Coverage) addNamed(out *roaring.Bitmap, p Pattern) {
+	for i := range c.snapshot.Objects(p.kind) {
+		if o := &c.snapshot.Objects(p.kind)[i]; p.Covers("", o.Ref) {
+			out.Add(o.ID)
+		}
+	}
+}
+
+func (c *Coverage) addPath(out *roaring.Bitmap, p Pattern) {
+	if p.firstStar() == 0 {
+		for i := range c.snapshot.Objects(catalog.KindTable) {
+			t := &c.snapshot.Objects(catalog.KindTable)[i]
+			c.add(out, p, c.dialect(t.Ref), t.ID)
+		}
+		return
+	}
+	for d := range c.dialects {
+		for _, at := range p.places(d) {
+			for _, id := range c.beneath[at] {
+				c.add(out, p, d, id)
+			}
+		}
+	}
+}
+
+// add adds what the pattern covers of one table.
+func (c *Coverage) add(out *roaring.Bitmap, p Pattern, d catalog.Dialect, table uint32) {
+	t := c.snapshot.Object(table)
+	columns := c.snapshot.ColumnIDs(table)
+	if p.Covers(d, t.Ref) {
+		out.Add(table)
+		out.AddRange(uint64(columns.From), uint64(columns.To))
+		return
+	}
+	segment, literal, ok := p.column(d, t.Ref)
+	if !ok {
+		return
+	}
+	for id := columns.From; id < columns.To; id++ {
+		name := d.Key(catalog.PartColumn, c.snapshot.Object(id).Ref.Column)
+		if name == segment || !literal && match(segment, name) {
+			out.Add(id)
+		}
+	}
+}
+
+func (c *Coverage) dialect(r catalog.Ref) catalog.Dialect {
+	d, _ := c.snapshot.Database(r.Database)
+	return d.Dialect
+}
+
+// firstStar returns how many segments stand before the first that may match several names.
+func (p Pattern) firstStar() int {
+	for i, s := range p.segments {
+		if !p.literal[i] && strings.Contains(s, "*") {
+			return i
+		}
+	}
+	return len(p.segments)
+}
+
+// places returns where the tables lie that the pattern can concern, as far as the segments before its first star
+// tell, of which there must be one. The second segment may be a schema, or a table of a database without schemas.
+func (p Pattern) places(d catalog.Dialect) []place {
+	n := p.firstStar()
+	at := place{dialect: d, database: d.Key(catalog.PartDatabase, p.segments[0])}
+	if n == 1 {
+		return []place{at}
+	}
+	deep, flat := at, at
+	deep.schema = d.Key(catalog.PartSchema, p.segments[1])
+	flat.table = d.Key(catalog.PartTable, p.segments[1])
+	if n > 2 {
+		deep.table = d.Key(catalog.PartTable, p.segments[2])
+	}
+	if deep.schema == "" {
+		return []place{flat}
+	}
+	return []place{deep, flat}
+}
