@@ -21,7 +21,7 @@ func drawCatalog(t *rapid.T) *catalog.Snapshot {
 		databases = append(databases, catalog.Database{Name: name, Dialect: d})
 	}
 	var objects []catalog.Object
-	var tables, columns []catalog.Ref
+	var columns []catalog.Ref
 	byTable := map[catalog.Ref][]catalog.Ref{}
 	for i := range rapid.IntRange(1, 4).Draw(t, "tables") {
 		r := rapid.SampledFrom([]catalog.Ref{
@@ -29,7 +29,6 @@ func drawCatalog(t *rapid.T) *catalog.Snapshot {
 			catalog.TableRef("Pgq", "Saleq", ""), catalog.TableRef("Pgq", "Crmq", "")}).Draw(t, "place")
 		r.Table = rapid.SampledFrom([]string{"Tab%dq", "odd %d.q", "st*r%dq"}).Draw(t, "form")
 		r.Table = fmt.Sprintf(r.Table, i)
-		tables = append(tables, r)
 		rows := int64(7)
 		table := &catalog.Table{Rows: &rows, SQLView: rapid.SampledFrom([]string{"", "SELECT 1"}).Draw(t, "sql view")}
 		for j := range rapid.IntRange(1, 3).Draw(t, "columns") {
