@@ -1,0 +1,42 @@
+//go:build !cgo
+
+package postgres
+
+import (
+	"fmt"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	wasm "github.com/wasilibs/go-pgquery"
+)
+
+// The server's own parser as WebAssembly, for builds without a C compiler. It shares the tree's types with the native
+// one, whose Go files for them need no cgo.
+
+// maxDepth and maxChain are as in the native build. The module's stack is small, and overflowing it writes over its
+// data, which was seen from a depth of 170 on.
+const (
+	maxDepth = 100
+	maxChain = 200
+)
+
+func parseSQL(sql string) (tree *pg.ParseResult, err error) {
+	defer recovered(&err)
+	return wasm.Parse(sql)
+}
+
+func deparse(tree *pg.ParseResult) (text string, err error) {
+	defer recovered(&err)
+	return wasm.Deparse(tree)
+}
+
+func scanTokens(sql string) (tokens *pg.ScanResult, err error) {
+	defer recovered(&err)
+	return wasm.Scan(sql)
+}
+
+// recovered makes an error of the panic by which the module's traps arrive.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the parser's module stopped: %v", p)
+	}
+}
