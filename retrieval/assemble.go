@@ -1,217 +1,364 @@
 package retrieval
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
+	"github.com/schemagate/schemagate/lineage"
 	"github.com/schemagate/schemagate/templates"
 )
 
-// The shares of the budget (Schema-First Retrieval, section 3.3), in the order in which they are spent: what a kind
-// leaves over goes to the next, and columns, of which there are never enough, get the last of it.
+// The shares of the budget in percent (Schema-First Retrieval, section 3.3), in the order in which they are spent:
+// what a kind leaves over goes to the next, and columns, of which there are never enough, get the last of it.
 const (
-	joinBudget   = 0.05
-	metricBudget = 0.10
-	queryBudget  = 0.20
-	tableBudget  = 0.30
-	columnBudget = 0.35
+	joinShare         = 5
+	metricBudgetShare = 10
+	queryBudgetShare  = 20
+	tableBudgetShare  = 30
+	columnBudgetShare = 35
 )
 
-// assemble renders a selection within the budget.
-func (l *Linker) assemble(out Context, sel selection, v acl.View) (Context, error) {
-	s := v.Snapshot()
-	left := 0.0
-	spend := func(share float64) { left += share * float64(l.config.Budget) }
-	afford := func(text string) bool {
-		cost := float64(l.counter.Tokens(text))
-		if cost > left {
-			return false
-		}
-		left -= cost
-		return true
-	}
-	dialect := func(o *catalog.Object) catalog.Dialect {
-		d, _ := s.Database(o.Names()[0].Database)
-		return d.Dialect
-	}
-	shown := func(r catalog.Ref) bool {
-		id, ok := s.ID(r)
-		return ok && v.Queryable(id)
-	}
-
-	spend(joinBudget)
-	var joinText strings.Builder
-	for _, j := range sel.joins {
-		o, ok := v.Object(j.Relationship)
-		if !ok {
-			continue
-		}
-		text, err := templates.Join(dialect(&o), &o, s.Object(j.To).Ref)
-		if err != nil {
-			return Context{}, fmt.Errorf("retrieval: context: %w", err)
-		}
-		if !afford(text) {
-			break
-		}
-		joinText.WriteString(text)
-		from, to := o.Relationship.From, o.Relationship.To
-		if to[0].TableRef() != s.Object(j.To).Ref {
-			from, to = to, from
-		}
-		out.Joins = append(out.Joins, Join{ID: j.Relationship, Ref: o.Ref, From: from, To: to, Cardinality: j.Cardinality})
-	}
-
-	render := func(list []Scored, f func(catalog.Dialect, *catalog.Object) (string, error)) (string, []Item, error) {
-		var b strings.Builder
-		var items []Item
-		for _, x := range list {
-			o, ok := v.Object(x.ID)
-			if !ok {
-				continue
-			}
-			text, err := f(dialect(&o), &o)
-			if err != nil {
-				return "", nil, fmt.Errorf("retrieval: context: %w", err)
-			}
-			if !afford(text) {
-				break
-			}
-			b.WriteString(text)
-			items = append(items, Item{x.ID, o.Ref, round(x.Score), reason(s, x.ID, x.Evidence)})
-		}
-		return b.String(), items, nil
-	}
-	spend(metricBudget)
-	metricText, metrics, err := render(sel.metrics, templates.Metric)
-	if err != nil {
-		return Context{}, err
-	}
-	spend(queryBudget)
-	queryText, queries, err := render(sel.queries, templates.Query)
-	if err != nil {
-		return Context{}, err
-	}
-
-	// Tables come with the columns that joins and metrics need, then further columns fill what is left.
-	spend(tableBudget)
-	type open struct {
-		table   catalog.Object
-		scored  Scored
-		dialect catalog.Dialect
-		columns []*catalog.Object
-		items   []Item
-	}
-	ddl := func(t *open, extra ...*catalog.Object) (string, error) {
-		columns := slices.Concat(t.columns, extra)
-		slices.SortFunc(columns, func(a, b *catalog.Object) int { return a.Column.Position - b.Column.Position })
-		return templates.DDL(t.dialect, &t.table, columns, shown)
-	}
-	var tables []*open
-	for _, x := range sel.tables {
-		o, ok := v.Object(x.ID)
-		if !ok {
-			continue
-		}
-		t := &open{table: o, scored: x, dialect: dialect(&o)}
-		r := s.ColumnIDs(x.ID)
-		for id := r.From; id < r.To; id++ {
-			why := sel.needed[id]
-			if why == "" || !v.Queryable(id) {
-				continue
-			}
-			c, _ := v.Object(id)
-			t.columns = append(t.columns, &c)
-			t.items = append(t.items, Item{ID: id, Ref: c.Ref, Reason: why})
-		}
-		text, err := ddl(t)
-		if err != nil {
-			return Context{}, fmt.Errorf("retrieval: context: %w", err)
-		}
-		if !afford(text) {
-			break
-		}
-		tables = append(tables, t)
-	}
-	spend(columnBudget)
-	for _, t := range tables {
-		empty, err := ddl(t)
-		if err != nil {
-			return Context{}, fmt.Errorf("retrieval: context: %w", err)
-		}
-		base := l.counter.Tokens(empty)
-		for _, x := range sel.columns[t.scored.ID] {
-			at := slices.IndexFunc(t.items, func(it Item) bool { return it.ID == x.ID })
-			why := reason(s, x.ID, x.Evidence)
-			if at >= 0 {
-				t.items[at].Score = round(x.Score)
-				if why != "" {
-					t.items[at].Reason = why + "; " + t.items[at].Reason
-				}
-				continue
-			}
-			c, ok := v.Object(x.ID)
-			if !ok {
-				continue
-			}
-			text, err := ddl(t, &c)
-			if err != nil {
-				return Context{}, fmt.Errorf("retrieval: context: %w", err)
-			}
-			size := l.counter.Tokens(text)
-			if cost := float64(size - base); cost > left {
-				break
-			} else {
-				left -= cost
-			}
-			base = size
-			if why == "" {
-				why = "stands in " + t.table.Ref.String()
-			}
-			t.columns = append(t.columns, &c)
-			t.items = append(t.items, Item{x.ID, c.Ref, round(x.Score), why})
-		}
-	}
-
-	out.Items = metrics
-	var text strings.Builder
-	for _, t := range tables {
-		if len(t.columns) == 0 {
-			continue // no column of it was worth its place
-		}
-		out.Items = append(out.Items, Item{t.scored.ID, t.table.Ref, round(t.scored.Score), reason(s, t.scored.ID, t.scored.Evidence)})
-		slices.SortStableFunc(t.items, func(a, b Item) int { return compareScores(b.Score, a.Score) })
-		out.Items = append(out.Items, t.items...)
-		part, err := ddl(t)
-		if err != nil {
-			return Context{}, fmt.Errorf("retrieval: context: %w", err)
-		}
-		text.WriteString(part)
-		text.WriteByte('\n')
-	}
-	out.Items = append(out.Items, queries...)
-	for _, part := range []string{joinText.String(), metricText, queryText} {
-		if part != "" {
-			text.WriteString(part)
-			text.WriteByte('\n')
-		}
-	}
-	out.Text = strings.TrimRight(text.String(), "\n") + "\n"
-	out.Tokens = l.counter.Tokens(out.Text)
-	return out, nil
+// sheet is a context in the making. Whatever cannot be written as SQL of its dialect has no place on it.
+type sheet struct {
+	*board
+	view    acl.View
+	meter   *meter
+	limit   int // of tokens, for the whole
+	left    int // of tokens, of the shares that were handed out so far
+	tables  []*sheetTable
+	joins   []sheetPart[Join]
+	metrics []sheetPart[Item]
+	queries []sheetPart[Item]
 }
 
-func compareScores(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+// sheetPart is a piece of text with the entry that stands for it.
+type sheetPart[T any] struct {
+	entry T
+	text  string
+}
+
+// sheetTable is a table with the columns that it got so far.
+type sheetTable struct {
+	scored  Scored
+	object  catalog.Object
+	dialect catalog.Dialect
+	bare    catalog.Object // the table without its texts, to measure columns in
+	empty   int            // tokens of bare without columns
+	columns []sheetColumn
+}
+
+type sheetColumn struct {
+	object *catalog.Object
+	item   Item
+}
+
+// assemble writes a selection within the budget.
+func (l *Linker) assemble(out Context, sel selection, b *board, v acl.View) Context {
+	s := &sheet{board: b, view: v, meter: l.meter, limit: l.config.Budget}
+	out.Database = sel.database
+	out.Dialect = s.dialect(sel.database)
+	s.spend(joinShare)
+	for _, j := range sel.joins {
+		s.addJoin(j)
 	}
-	return 0
+	s.spend(metricBudgetShare)
+	s.metrics = s.speakers(sel.metrics, templates.Metric)
+	s.spend(queryBudgetShare)
+	s.queries = s.speakers(sel.queries, templates.Query)
+	s.spend(tableBudgetShare)
+	s.addTables(&sel)
+	s.spend(columnBudgetShare)
+	if len(s.tables) == 0 {
+		for _, t := range sel.tables {
+			if s.addTable(t, &sel, true); len(s.tables) > 0 {
+				break
+			}
+		}
+	}
+	s.dropLooseJoins()
+	for _, j := range sel.joins {
+		s.addJoin(j) // one that was too long for its share alone
+	}
+	s.dropLooseJoins()
+	s.fill(&sel)
+	s.addTables(&sel) // what columns left over
+	s.fill(&sel)
+	slices.SortStableFunc(s.tables, func(a, b *sheetTable) int { return byScore(a.scored, b.scored) })
+	text := s.text()
+	for size := s.meter.tokens(text); size > s.limit && s.dropLast(); size = s.meter.tokens(text) {
+		s.dropLooseJoins()
+		text = s.text()
+	}
+	if len(s.tables) == 0 {
+		out.Database, out.Dialect = "", ""
+		out.Nothing = "no table that fits the question can be written within the budget of tokens"
+		return out
+	}
+	for _, p := range s.metrics {
+		out.Items = append(out.Items, p.entry)
+	}
+	for _, t := range s.tables {
+		out.Items = append(out.Items, Item{t.scored.ID, t.object.Ref, round(t.scored.Score), s.why(t.scored)})
+		slices.SortStableFunc(t.columns, func(a, b sheetColumn) int { return cmp.Compare(b.item.Score, a.item.Score) })
+		for _, c := range t.columns {
+			out.Items = append(out.Items, c.item)
+		}
+	}
+	for _, p := range s.queries {
+		out.Items = append(out.Items, p.entry)
+	}
+	for _, p := range s.joins {
+		out.Joins = append(out.Joins, p.entry)
+	}
+	out.Text, out.Tokens = text, s.meter.tokens(text)
+	return out
+}
+
+func (s *sheet) spend(share int) { s.left += share * s.limit / 100 }
+
+// afford takes the tokens out of what is left, if that is enough.
+func (s *sheet) afford(tokens int) bool {
+	if tokens > s.left {
+		return false
+	}
+	s.left -= tokens
+	return true
+}
+
+func (s *sheet) dialect(database string) catalog.Dialect {
+	d, _ := s.s.Database(database)
+	return d.Dialect
+}
+
+// queryable reports whether a statement may name what r names.
+func (s *sheet) queryable(r catalog.Ref) bool {
+	id, ok := s.s.ID(r)
+	return ok && s.visible.Contains(id)
+}
+
+// object returns an object as the context may show it: without anything that no statement may name.
+func (s *sheet) object(id uint32) (o catalog.Object, ok bool) {
+	if o, ok = s.view.Object(id); !ok || !s.visible.Contains(id) {
+		return catalog.Object{}, false
+	}
+	if o.Table != nil {
+		o = s.s.Prune(&o, s.queryable)
+	}
+	return o, true
+}
+
+// why is the reason for an item: what was found before, or else the evidence.
+func (s *sheet) why(x Scored) string {
+	if x.Evidence == nil {
+		x.Evidence = s.evidence(x.ID)
+	}
+	return reason(s.s, x.ID, x.Evidence)
+}
+
+// addJoin adds a join, unless it is there, if there is room for it.
+func (s *sheet) addJoin(j lineage.Join) {
+	o, ok := s.object(j.Relationship)
+	if !ok || slices.ContainsFunc(s.joins, func(p sheetPart[Join]) bool { return p.entry.ID == o.ID }) {
+		return
+	}
+	to := s.s.Object(j.To).Ref
+	text, err := templates.Join(s.dialect(to.Database), &o, to)
+	if err != nil || !s.afford(s.meter.tokens(text)) {
+		return
+	}
+	near, far := o.Relationship.From, o.Relationship.To
+	if far[0].TableRef() != to {
+		near, far = far, near
+	}
+	s.joins = append(s.joins, sheetPart[Join]{Join{ID: o.ID, Ref: o.Ref, From: near, To: far, Cardinality: j.Cardinality}, text})
+}
+
+// speakers writes metrics or past queries, as many as the tokens allow.
+func (s *sheet) speakers(list []Scored, write func(catalog.Dialect, *catalog.Object) (string, error)) []sheetPart[Item] {
+	var out []sheetPart[Item]
+	for _, x := range list {
+		o, ok := s.object(x.ID)
+		if !ok {
+			continue
+		}
+		text, err := write(s.dialect(o.Names()[0].Database), &o)
+		if err == nil && s.afford(s.meter.tokens(text)) {
+			out = append(out, sheetPart[Item]{Item{x.ID, o.Ref, round(x.Score), s.why(x)}, text})
+		}
+	}
+	return out
+}
+
+// addTables adds the tables that there is room for. Those that hold the others together come first: a lesser one is no
+// use if it is all there is room for.
+func (s *sheet) addTables(sel *selection) {
+	for _, core := range [...]bool{true, false} {
+		for _, t := range sel.tables {
+			if sel.core[t.ID] == core && !slices.ContainsFunc(s.tables, func(in *sheetTable) bool { return in.scored.ID == t.ID }) {
+				s.addTable(t, sel, false)
+			}
+		}
+	}
+}
+
+// addTable adds a table with the columns that joins and metrics need and its best few, if there is room for all of
+// them; in part, it adds as many of them as there is room for.
+func (s *sheet) addTable(x Scored, sel *selection, inPart bool) {
+	o, ok := s.object(x.ID)
+	if !ok {
+		return
+	}
+	t := &sheetTable{scored: x, object: o, dialect: s.dialect(o.Ref.Database)}
+	empty, err := templates.DDL(t.dialect, &o, nil, s.queryable)
+	if err != nil {
+		return
+	}
+	t.bare = catalog.Object{Ref: o.Ref, Table: &catalog.Table{PrimaryKey: o.Table.PrimaryKey, ForeignKeys: o.Table.ForeignKeys}}
+	if bare, err := templates.DDL(t.dialect, &t.bare, nil, s.queryable); err == nil {
+		t.empty = s.meter.tokens(bare)
+	}
+	before := s.left
+	if !s.afford(s.meter.tokens(empty + "\n")) {
+		return
+	}
+	whole := true
+	add := func(c Scored) {
+		if !s.addColumn(t, c, sel) {
+			whole = false
+		}
+	}
+	for r := s.s.ColumnIDs(x.ID); r.From < r.To; r.From++ {
+		if sel.needed[r.From] != "" && s.visible.Contains(r.From) {
+			add(s.columnScored(r.From, s.inherited(x.ID)))
+		}
+	}
+	for _, c := range sel.columns[x.ID] {
+		if len(t.columns) >= leastColumns {
+			break
+		}
+		add(c)
+	}
+	if len(t.columns) > 0 && (whole || inPart) {
+		s.tables = append(s.tables, t)
+	} else {
+		s.left = before
+	}
+}
+
+// addColumn adds a column to its table, unless it is there, and reports false if there is no room for it.
+func (s *sheet) addColumn(t *sheetTable, x Scored, sel *selection) bool {
+	if slices.ContainsFunc(t.columns, func(c sheetColumn) bool { return c.item.ID == x.ID }) {
+		return true
+	}
+	o, ok := s.object(x.ID)
+	if !ok {
+		return true
+	}
+	if _, err := templates.Quote(t.dialect, o.Ref.Column); err != nil {
+		return true // no statement can name it
+	}
+	text, err := templates.DDL(t.dialect, &t.bare, []*catalog.Object{&o}, s.queryable)
+	if err != nil {
+		return true
+	}
+	// With others beside it the column takes a comma more.
+	if !s.afford(s.meter.tokens(text) - t.empty + 1) {
+		return false
+	}
+	why := s.why(x)
+	switch needed := sel.needed[x.ID]; {
+	case why == "" && needed == "":
+		why = "stands in " + t.object.Ref.String()
+	case why == "":
+		why = needed
+	case needed != "":
+		why += "; " + needed
+	}
+	t.columns = append(t.columns, sheetColumn{&o, Item{x.ID, o.Ref, round(x.Score), why}})
+	return true
+}
+
+// fill adds columns, the best over all tables first, for as long as there is room.
+func (s *sheet) fill(sel *selection) {
+	var rest []Scored
+	tables := map[uint32]*sheetTable{}
+	for _, t := range s.tables {
+		tables[t.scored.ID] = t
+		rest = append(rest, sel.columns[t.scored.ID]...)
+	}
+	slices.SortFunc(rest, byScore)
+	for _, c := range rest {
+		if !s.addColumn(tables[s.table(c.ID)], c, sel) {
+			return
+		}
+	}
+}
+
+// dropLooseJoins drops joins of which one table did not get in.
+func (s *sheet) dropLooseJoins() {
+	in := map[catalog.Ref]bool{}
+	for _, t := range s.tables {
+		in[t.object.Ref] = true
+	}
+	s.joins = slices.DeleteFunc(s.joins, func(p sheetPart[Join]) bool {
+		loose := !in[p.entry.From[0].TableRef()] || !in[p.entry.To[0].TableRef()]
+		if loose {
+			s.left += s.meter.tokens(p.text)
+		}
+		return loose
+	})
+}
+
+// dropLast takes off what came last, for the rare case that keys of several columns make a table longer than its
+// columns are one by one. It reports false if nothing is left to drop.
+func (s *sheet) dropLast() bool {
+	if len(s.tables) == 0 {
+		return false
+	}
+	t := s.tables[len(s.tables)-1]
+	for _, other := range slices.Backward(s.tables) {
+		if len(other.columns) > len(t.columns) {
+			t = other
+		}
+	}
+	if t.columns = t.columns[:len(t.columns)-1]; len(t.columns) == 0 {
+		s.tables = slices.DeleteFunc(s.tables, func(other *sheetTable) bool { return other == t })
+	}
+	return true
+}
+
+func (s *sheet) text() string {
+	var blocks []string
+	for _, t := range s.tables {
+		columns := make([]*catalog.Object, len(t.columns))
+		for i, c := range t.columns {
+			columns[i] = c.object
+		}
+		slices.SortFunc(columns, func(a, b *catalog.Object) int { return cmp.Compare(a.ID, b.ID) })
+		if text, err := templates.DDL(t.dialect, &t.object, columns, s.queryable); err == nil {
+			blocks = append(blocks, text)
+		}
+	}
+	var joins, metrics, queries strings.Builder
+	for _, p := range s.joins {
+		joins.WriteString(p.text)
+	}
+	for _, p := range s.metrics {
+		metrics.WriteString(p.text)
+	}
+	for _, p := range s.queries {
+		queries.WriteString(p.text)
+	}
+	for _, text := range [...]string{joins.String(), metrics.String(), queries.String()} {
+		if text != "" {
+			blocks = append(blocks, text)
+		}
+	}
+	return strings.Join(blocks, "\n")
 }
 
 func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
@@ -29,18 +30,21 @@ const (
 )
 
 // Bounds of a selection: the paper's final numbers of tables and columns, and shares of the best score below which
-// an object is noise. The shares were chosen on the training sets.
+// an object is noise. tableShare and leastCoverage were chosen on the training sets (see eval's summary).
 const (
 	maxTables     = 20
 	maxColumns    = 50
 	leastColumns  = 3 // of each table that was selected
 	maxMetrics    = 5
 	maxQueries    = 5
-	tableShare    = 0.45
+	tableShare    = 0.2
+	withheldShare = 0.45 // for the audit, which wants what mattered
 	metricShare   = 0.5
 	queryShare    = 0.5
-	tiedTables    = 5    // the best tables, which are tied together by joins
-	leastCoverage = 0.25 // below it nothing fits
+	tiedTables    = 5 // the best tables, which are tied together by joins
+	tiedShare     = 0.6
+	mostReasons   = 4    // in the reason of an item
+	leastCoverage = 0.14 // below it nothing fits
 )
 
 // Config bounds a linker.
@@ -62,10 +66,11 @@ func (c Config) Validate() error {
 
 // Linker links questions to one snapshot. It is safe for concurrent use.
 type Linker struct {
-	index   Index
-	graph   *lineage.Graph
-	counter *templates.Counter
-	config  Config
+	index  Index
+	graph  *lineage.Graph
+	meter  *meter
+	config Config
+	shapes atomic.Pointer[shape]
 }
 
 // NewLinker makes a linker of the index and join graph of one snapshot.
@@ -73,7 +78,17 @@ func NewLinker(x Index, g *lineage.Graph, t *templates.Counter, c Config) (*Link
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Linker{index: x, graph: g, counter: t, config: c}, nil
+	return &Linker{index: x, graph: g, meter: newMeter(t), config: c}, nil
+}
+
+// shape returns the shape of the snapshot that the linker serves.
+func (l *Linker) shape(s *catalog.Snapshot) *shape {
+	sh := l.shapes.Load()
+	if sh == nil || sh.s != s {
+		sh = newShape(s)
+		l.shapes.Store(sh)
+	}
+	return sh
 }
 
 // Context is what a question needs of the catalog, as one principal may see it.
@@ -133,30 +148,26 @@ func (l *Linker) Link(ctx context.Context, question string, v acl.View) (Context
 		out.Nothing = "nothing here is available to you"
 		return out, nil
 	}
-	tables, columns := int(count(v, s.OfKind(catalog.KindTable))), int(count(v, s.OfKind(catalog.KindColumn)))
+	b := newBoard(question, l.index, l.shape(s), v)
+	tables, columns := b.count(catalog.KindTable), b.count(catalog.KindColumn)
+	how := "too many to give whole"
 	if tables <= wholeTables && columns <= wholeColumns {
 		out.Strategy = Whole
-		out.Because = fmt.Sprintf("%s and %s are few enough to give whole", plural(tables, "table"), plural(columns, "column"))
-	} else {
-		out.Because = fmt.Sprintf("%s and %s are too many to give whole", plural(tables, "table"), plural(columns, "column"))
+		how = "few enough to give whole"
 	}
-	r := Rank(question, l.index, v)
+	out.Because = fmt.Sprintf("%s and %s are %s", plural(tables, "table"), plural(columns, "column"), how)
 	switch {
 	case tables == 0:
 		out.Nothing = "nothing here is available to you"
 		return out, nil
-	case len(r.Tables) == 0:
+	case len(b.databases) == 0:
 		out.Nothing = "no word of the question is known to the catalog that you may see"
 		return out, nil
-	case r.Coverage < leastCoverage:
+	case b.coverage < leastCoverage:
 		out.Nothing = "too little of the question is known to the catalog that you may see"
 		return out, nil
 	}
-	sel := l.choose(r, v, out.Strategy)
-	out.Database = sel.database
-	db, _ := s.Database(sel.database)
-	out.Dialect = db.Dialect
-	return l.assemble(out, sel, v)
+	return l.assemble(out, l.choose(b, out.Strategy), b, v), nil
 }
 
 func plural(n int, what string) string {
@@ -170,6 +181,7 @@ func plural(n int, what string) string {
 type selection struct {
 	database string
 	tables   []Scored
+	core     map[uint32]bool     // tables without which the others, or the metrics, say little
 	columns  map[uint32][]Scored // by table, best first
 	needed   map[uint32]string   // columns that joins and metrics need, with the reason
 	metrics  []Scored
@@ -177,50 +189,53 @@ type selection struct {
 	joins    []lineage.Join
 }
 
-func (l *Linker) choose(r Ranking, v acl.View, strategy Strategy) selection {
-	s := v.Snapshot()
-	sel := selection{database: r.Databases[0].Name, columns: map[uint32][]Scored{}, needed: map[uint32]string{}}
-	near := connected(s, v, sel.database)
-	inside := func(o *catalog.Object) bool {
-		return !slices.ContainsFunc(o.Names(), func(ref catalog.Ref) bool { return !near[ref.Database] })
+func (l *Linker) choose(b *board, strategy Strategy) selection {
+	s := b.s
+	sel := selection{database: b.databases[0].name, core: map[uint32]bool{}, columns: map[uint32][]Scored{}, needed: map[uint32]string{}}
+	near := b.connected(sel.database)
+	inside := func(x Scored) bool {
+		return !slices.ContainsFunc(s.Object(x.ID).Names(), func(ref catalog.Ref) bool { return !near[ref.Database] })
 	}
-	keep := func(list []Scored, share float64, most int) []Scored {
-		var out []Scored
-		for _, x := range list {
-			if inside(s.Object(x.ID)) && len(out) < most && (len(out) == 0 || x.Own >= share*out[0].Own) {
-				out = append(out, x)
+	var ranked []Scored
+	for _, d := range b.databases {
+		if near[d.name] {
+			for _, t := range b.ranked[d.from:d.to] {
+				ranked = append(ranked, b.tableScored(t))
 			}
 		}
-		return out
 	}
+	slices.SortFunc(ranked, byScore)
 	if strategy == Whole {
-		sel.tables = wholeOf(r.Tables, s, v, near)
+		for r := s.OfKind(catalog.KindTable); r.From < r.To; r.From++ {
+			if b.visible.Contains(r.From) && b.row[r.From] == 0 && near[s.Object(r.From).Ref.Database] {
+				ranked = append(ranked, Scored{ID: r.From})
+			}
+		}
+		sel.tables = ranked
 	} else {
-		sel.tables = keep(r.Tables, tableShare, maxTables)
+		sel.tables = worthy(ranked, tableShare, maxTables)
 	}
-	best := sel.tables[0].Own
-	sel.metrics = keep(r.Metrics, metricShare, maxMetrics)
-	sel.queries = keep(r.Queries, queryShare, maxQueries)
+	metrics, queries := b.speakersScored(catalog.KindMetric), b.speakersScored(catalog.KindQuery)
+	sel.metrics = worthy(slices.DeleteFunc(metrics, func(x Scored) bool { return !inside(x) }), metricShare, maxMetrics)
+	sel.queries = worthy(slices.DeleteFunc(queries, func(x Scored) bool { return !inside(x) }), queryShare, maxQueries)
 
 	chosen := map[uint32]bool{}
 	for _, t := range sel.tables {
 		chosen[t.ID] = true
 	}
-	add := func(id uint32, why Evidence) {
-		if !chosen[id] {
-			chosen[id] = true
-			sel.tables = append(sel.tables, Scored{ID: id, Evidence: []Evidence{why}})
+	add := func(table uint32, why Evidence) {
+		if !chosen[table] {
+			chosen[table] = true
+			x := b.tableScored(table)
+			x.Evidence = []Evidence{why}
+			sel.tables = append(sel.tables, x)
 		}
+		sel.core[table] = true
 	}
 	var tied []uint32
-	tie := func(id uint32) {
-		if !slices.Contains(tied, id) {
-			tied = append(tied, id)
-		}
-	}
 	for _, t := range sel.tables {
-		if len(tied) < tiedTables && t.Own >= 0.6*best {
-			tie(t.ID)
+		if len(tied) < tiedTables && t.Own >= tiedShare*sel.tables[0].Own {
+			tied = append(tied, t.ID)
 		}
 	}
 	for i, m := range sel.metrics {
@@ -232,67 +247,82 @@ func (l *Linker) choose(r Ranking, v acl.View, strategy Strategy) selection {
 			}
 			if ref.Kind == catalog.KindColumn {
 				sel.needed[id] = "needed by " + o.Ref.String()
-				id = s.TableOf(id)
+				id = b.table(id)
 			}
 			add(id, Evidence{By: m.ID})
-			if i == 0 && slices.ContainsFunc(o.Metric.Sources, func(src catalog.Ref) bool { t, _ := s.ID(src); return t == id }) {
-				tie(id)
+		}
+		if i == 0 {
+			for _, t := range b.spokenFor(m.ID) {
+				if !slices.Contains(tied, t) {
+					tied = append(tied, t)
+				}
 			}
 		}
 	}
-	x := l.graph.Expand(tied, v.Queryable)
+	x := l.graph.Expand(tied, b.visible.Contains)
 	sel.joins = x.Joins
-	for _, b := range x.Bridges {
-		add(b, Evidence{})
+	for _, t := range x.Bridges {
+		add(t, Evidence{By: t})
 	}
 	for _, j := range x.Joins {
 		rel := s.Object(j.Relationship).Relationship
+		sel.core[j.From], sel.core[j.To] = true, true
 		for _, ref := range slices.Concat(rel.From, rel.To) {
 			if id, ok := s.ID(ref); ok && sel.needed[id] == "" {
 				sel.needed[id] = "joins " + s.Object(j.From).Ref.String() + " and " + s.Object(j.To).Ref.String()
 			}
 		}
 	}
+	slices.SortStableFunc(sel.tables, byScore)
+	sel.core[sel.tables[0].ID] = true
+	b.ground(&sel, strategy)
+	return sel
+}
+
+// ground chooses columns of the tables: the best over all, and the best few of each.
+func (b *board) ground(sel *selection, strategy Strategy) {
+	var columns []Scored
+	for _, t := range sel.tables {
+		inherited := b.inherited(t.ID)
+		for r := b.s.ColumnIDs(t.ID); r.From < r.To; r.From++ {
+			if b.visible.Contains(r.From) {
+				columns = append(columns, b.columnScored(r.From, inherited))
+			}
+		}
+	}
+	slices.SortFunc(columns, byScore)
 	n := 0
-	for _, c := range r.Columns {
-		t := s.TableOf(c.ID)
-		if chosen[t] && (n < maxColumns || len(sel.columns[t]) < leastColumns || strategy == Whole) {
+	for _, c := range columns {
+		t := b.table(c.ID)
+		if n < maxColumns || len(sel.columns[t]) < leastColumns || strategy == Whole {
 			sel.columns[t] = append(sel.columns[t], c)
 			n++
 		}
 	}
-	return sel
 }
 
-// wholeOf returns every queryable table that joins could reach, ranked ones first.
-func wholeOf(ranked []Scored, s *catalog.Snapshot, v acl.View, near map[string]bool) []Scored {
+// worthy returns the first of a list that is best first: at most so many, down to a share of what the best has by itself.
+func worthy(list []Scored, share float64, most int) []Scored {
 	var out []Scored
-	seen := map[uint32]bool{}
-	for _, t := range ranked {
-		if near[s.Object(t.ID).Ref.Database] {
-			seen[t.ID] = true
-			out = append(out, t)
-		}
-	}
-	r := s.OfKind(catalog.KindTable)
-	for id := r.From; id < r.To; id++ {
-		if !seen[id] && v.Queryable(id) && near[s.Object(id).Ref.Database] {
-			out = append(out, Scored{ID: id})
+	for _, x := range list {
+		if len(out) < most && x.Own >= share*list[0].Own {
+			out = append(out, x)
 		}
 	}
 	return out
 }
 
-// connected returns the databases that a statement in one database can reach: itself, and those that visible
-// relationships tie to it, as databases of one MySQL server are.
-func connected(s *catalog.Snapshot, v acl.View, database string) map[string]bool {
+// connected returns the databases that a statement in one database can reach: itself, and those that relationships
+// tie to it, as databases of one MySQL server are.
+func (b *board) connected(database string) map[string]bool {
 	near := map[string]bool{database: true}
 	for grown := true; grown; {
 		grown = false
-		for _, o := range s.Objects(catalog.KindRelationship) {
-			a, b := o.Relationship.From[0].Database, o.Relationship.To[0].Database
-			if near[a] != near[b] && v.Queryable(o.ID) {
-				near[a], near[b], grown = true, true, true
+		for _, id := range b.crossing {
+			r := b.s.Object(id).Relationship
+			from, to := r.From[0].Database, r.To[0].Database
+			if near[from] != near[to] && b.visible.Contains(id) {
+				near[from], near[to], grown = true, true, true
 			}
 		}
 	}
@@ -302,10 +332,7 @@ func connected(s *catalog.Snapshot, v acl.View, database string) map[string]bool
 // reason puts evidence into words.
 func reason(s *catalog.Snapshot, id uint32, evidence []Evidence) string {
 	var parts []string
-	for _, e := range evidence {
-		if len(parts) == 4 {
-			break
-		}
+	for _, e := range evidence[:min(mostReasons, len(evidence))] {
 		by := s.Object(e.By)
 		switch {
 		case e.Said == "" && by.Metric != nil:
@@ -333,21 +360,27 @@ func (l *Linker) Withheld(ctx context.Context, question string, v acl.View) ([]c
 	if s == nil || v.Queryables().GetCardinality() == uint64(s.Len()) {
 		return nil, nil
 	}
-	r := Rank(question, l.index, acl.Everything(s))
+	sh := l.shape(s)
+	b := newBoard(question, l.index, sh, sh.all)
+	if len(b.terms) == 0 {
+		return nil, nil
+	}
+	var tables shortlist
+	for _, t := range b.ranked {
+		tables.add(b.tableScored(t))
+	}
 	var out []catalog.Ref
-	note := func(list []Scored, share float64, most int) {
-		for i, x := range list {
-			if i == most || x.Own < share*list[0].Own {
-				break
-			}
-			if !v.Queryable(x.ID) {
+	for _, list := range [...][]Scored{
+		worthy(b.speakersScored(catalog.KindMetric), metricShare, maxMetrics),
+		worthy(tables.sorted(), withheldShare, maxTables),
+		worthy(b.bestColumns(), withheldShare, maxTables),
+		worthy(b.speakersScored(catalog.KindQuery), queryShare, maxQueries),
+	} {
+		for _, x := range list {
+			if x.Own > 0 && !v.Queryable(x.ID) {
 				out = append(out, s.Object(x.ID).Ref)
 			}
 		}
 	}
-	note(r.Metrics, metricShare, maxMetrics)
-	note(r.Tables, tableShare, maxTables)
-	note(r.Columns, tableShare, maxTables)
-	note(r.Queries, queryShare, maxQueries)
 	return out, nil
 }

@@ -25,8 +25,12 @@ type Term struct {
 	Text, Said string
 }
 
+// mostTerms bounds the work that one question can make.
+const mostTerms = 256
+
 // QuestionTerms splits a question into its distinct terms, without words that every question has, in order of first
-// mention. Two neighbouring words also give the term that they make when written together (eye colour, eyecolour).
+// mention, at most so many as anybody asks by. Two neighbouring words also give the term that they make when written
+// together (eye colour, eyecolour).
 func QuestionTerms(question string) (terms, compounds []Term) {
 	type word struct{ said, term string }
 	var said []word
@@ -35,6 +39,9 @@ func QuestionTerms(question string) (terms, compounds []Term) {
 	for i, w := range said {
 		if stopWords[w.said] || seen[w.term] {
 			continue
+		}
+		if len(terms) == mostTerms {
+			break
 		}
 		seen[w.term] = true
 		terms = append(terms, Term{w.term, w.said})
@@ -58,7 +65,7 @@ func eachWord(text string, yield func(said, term string)) {
 		}
 		for _, part := range splitIdentifier(token) {
 			low := strings.ToLower(part)
-			yield(low, stem(low))
+			yield(low, stem(strings.ReplaceAll(low, "ß", "ss"))) // upper-case names write it so
 		}
 	}
 	ideographs(text, yield)
@@ -103,8 +110,10 @@ func pluralCapital(rest []rune) bool {
 	return rest[0] == 's' && (len(rest) == 1 || !unicode.IsLetter(rest[1]))
 }
 
+// isIdeograph reports whether a character is of a script that is written without spaces, or, as Hangul, with endings
+// on its words. The mark that draws a Japanese vowel out is of no script by itself.
 func isIdeograph(r rune) bool {
-	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
+	return r == 'ー' || r > unicode.MaxLatin1 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai)
 }
 
 // ideographs yields the pairs of neighbours in each run of such characters, and a run of one by itself.
@@ -129,11 +138,14 @@ func ideographs(text string, yield func(said, term string)) {
 	flush()
 }
 
+// longestWord is the length in bytes of what can be a word of English. Longer ones are keys and the like.
+const longestWord = 40
+
 func stem(low string) string {
 	if full, ok := abbreviations[low]; ok {
 		low = full
 	}
-	if len(low) < 3 || strings.ContainsFunc(low, func(r rune) bool { return r < 'a' || r > 'z' }) {
+	if len(low) < 3 || len(low) > longestWord || strings.ContainsFunc(low, func(r rune) bool { return r < 'a' || r > 'z' }) {
 		return low
 	}
 	return english.Stem(low, false)

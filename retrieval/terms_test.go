@@ -1,8 +1,13 @@
 package retrieval
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 )
 
 func TestTermsReadIdentifiersAsPeopleDo(t *testing.T) {
@@ -14,13 +19,35 @@ func TestTermsReadIdentifiersAsPeopleDo(t *testing.T) {
 		"FRPM Count (K-12)":   {"frpm", "count", "k", "12"},
 		"amt_net_rev_lcl":     {"amount", "net", "revenu", "local"},
 		"Free Meal-Count":     {"free", "meal", "count"},
-		"地区销售额":               {"地区", "区销", "销售", "售额"},
-		"kunden_größe":        {"kunden", "größe"},
 		"":                    nil,
 		"  \x00 --- '' \n\t ": nil,
+		"\xff\xfe":            nil,
+		"t20240131":           {"t", "20240131"},
+		"kunden_größe":        {"kunden", "grösse"},
+		"STRASSE Straße":      {"strass", "strass"},
+		"Überweisungsbetrag":  {"überweisungsbetrag"},
+		"CAFÉ cafe\u0301":     {"café", "café"},
+		"地区销售额":               {"地区", "区销", "销售", "售额"},
+		"额":                   {"额"},
+		"データベース":              {"デー", "ータ", "タベ", "ベー", "ース"},
+		"고객 이름":               {"고객", "이름"},
+		"order地区ID":           {"order", "id", "地区"},
+		"客户_cust_id":          {"custom", "id", "客户"},
+		"ｃｕｓｔ＿ｉｄ":             {"custom", "id"},
+		"🙂 revenue 🚀":         {"revenu"},
+		"ΔΕΛΤΑ δελτα":         {"δελτα", "δελτα"},
+		"Số lượng":            {"số", "lượng"},
 	} {
 		if got := Terms(text); !slices.Equal(got, want) {
 			t.Errorf("Terms(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestShortFormsMeetTheirLongOnes(t *testing.T) {
+	for short, long := range map[string]string{"qty": "quantities", "dept": "Departments", "txn": "transaction", "addr": "addresses", "emp": "employees"} {
+		if a, b := Terms(short), Terms(long); !slices.Equal(a, b) {
+			t.Errorf("%s reads %q, %s reads %q", short, a, long, b)
 		}
 	}
 }
@@ -39,4 +66,56 @@ func TestQuestionTermsKeepWhatSaysWhereTheAnswerLies(t *testing.T) {
 	if got := texts(compounds); !slices.Contains(got, "eyecolour") {
 		t.Errorf("compounds %q lack eyecolour", got)
 	}
+	if terms[3].Said != "heroes" {
+		t.Errorf("the asker said %q", terms[3].Said)
+	}
+	if terms, compounds := QuestionTerms("what is it?"); len(terms)+len(compounds) > 0 {
+		t.Errorf("nothing was asked, but terms are %v %v", terms, compounds)
+	}
+}
+
+func TestTermsOfALongTextAreFoundFast(t *testing.T) {
+	for what, text := range map[string]string{
+		"words":            strings.Repeat("the revenue of customers by order_date ", 1<<20/39),
+		"one word":         strings.Repeat("a", 1<<20),
+		"one identifier":   strings.Repeat("aB", 1<<19),
+		"ideographs":       strings.Repeat("地区", 1<<20/6),
+		"combining marks":  "e" + strings.Repeat("\u0301", 1<<19),
+		"emoji":            strings.Repeat("🙂", 1<<18),
+		"no words":         strings.Repeat("\x00\n", 1<<19),
+		"different words":  manyWords(1 << 20),
+		"broken encodings": strings.Repeat("\xf0\x9f", 1<<19),
+	} {
+		before := time.Now()
+		Terms(text)
+		terms, compounds := QuestionTerms(text)
+		if took := time.Since(before); took > 10*time.Second {
+			t.Errorf("%s: a megabyte took %s", what, took)
+		}
+		if len(terms) > mostTerms || len(compounds) > mostTerms {
+			t.Errorf("%s: %d terms, %d compounds", what, len(terms), len(compounds))
+		}
+	}
+}
+
+func manyWords(size int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < size; i++ {
+		fmt.Fprintf(&b, "w%sx ", strings.Map(func(r rune) rune { return r + 'a' - '0' }, fmt.Sprint(i)))
+	}
+	return b.String()
+}
+
+func TestTermsOfAnyTextAreCleanAndStable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		for _, term := range Terms(text) {
+			if term == "" || strings.ContainsAny(term, " _\n") {
+				t.Fatalf("Terms(%q) holds %q", text, term)
+			}
+		}
+		if a, b := Terms(text), Terms(strings.Clone(text)); !slices.Equal(a, b) {
+			t.Fatalf("%q and %q", a, b)
+		}
+	})
 }

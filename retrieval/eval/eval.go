@@ -29,6 +29,7 @@ type Options struct {
 }
 
 // Report holds the metrics of one run. Recalls and shares are in percent; MRR, NDCG10 and MAP10 are for tables, 0 to 1.
+// Metrics of columns are over the questions that have gold columns.
 type Report struct {
 	Set          string             `json:"set"`
 	Questions    int                `json:"questions"` // measured
@@ -39,7 +40,7 @@ type Report struct {
 	MRR          float64            `json:"mrr"`
 	NDCG10       float64            `json:"ndcg10"`
 	MAP10        float64            `json:"map10"`
-	Localization float64            `json:"localization"`
+	Localization float64            `json:"localization"`  // the best database is the right one
 	ExactMatch   float64            `json:"exact_match"`   // the context's columns are the gold columns
 	StrictRecall float64            `json:"strict_recall"` // the context holds all gold columns
 	MeanColumns  float64            `json:"mean_columns"`
@@ -145,8 +146,10 @@ func Run(ctx context.Context, set string, o Options, progress func(string)) (Rep
 		if len(columns) > 0 {
 			withColumns++
 			recall(r.ColumnRecall, columns, ids(rank.Columns))
+			r.set(columns, c.IDs(catalog.KindColumn))
 		}
-		r.set(columns, c)
+		r.MeanColumns += float64(len(c.IDs(catalog.KindColumn)))
+		r.MeanTokens += float64(c.Tokens)
 		if r.Questions%200 == 0 {
 			progress(fmt.Sprintf("%d of %d questions", r.Questions, len(questions)))
 		}
@@ -161,8 +164,9 @@ func Run(ctx context.Context, set string, o Options, progress func(string)) (Rep
 	for k := range r.ColumnRecall {
 		r.ColumnRecall[k] = percent(r.ColumnRecall[k] / float64(withColumns))
 	}
-	for _, share := range []*float64{&r.Hit1, &r.Localization, &r.ExactMatch, &r.StrictRecall} {
-		*share = percent(*share / n)
+	r.Hit1, r.Localization = percent(r.Hit1/n), percent(r.Localization/n)
+	if withColumns > 0 {
+		r.ExactMatch, r.StrictRecall = percent(r.ExactMatch/float64(withColumns)), percent(r.StrictRecall/float64(withColumns))
 	}
 	for _, mean := range []*float64{&r.MRR, &r.NDCG10, &r.MAP10, &r.MeanColumns, &r.MeanTokens} {
 		*mean = math.Round(*mean/n*1e4) / 1e4
@@ -255,9 +259,8 @@ func (r *Report) table(gold map[uint32]bool, ranked []uint32) {
 	r.MAP10 += precision / float64(most)
 }
 
-// set adds the metrics of the context as a set of columns.
-func (r *Report) set(gold map[uint32]bool, c retrieval.Context) {
-	chosen := c.IDs(catalog.KindColumn)
+// set adds the metrics of a context's columns as a set.
+func (r *Report) set(gold map[uint32]bool, chosen []uint32) {
 	found := 0
 	for _, id := range chosen {
 		if gold[id] {
@@ -270,8 +273,6 @@ func (r *Report) set(gold map[uint32]bool, c retrieval.Context) {
 			r.ExactMatch++
 		}
 	}
-	r.MeanColumns += float64(len(chosen))
-	r.MeanTokens += float64(c.Tokens)
 }
 
 func latency(took []time.Duration) Latency {

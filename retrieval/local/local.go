@@ -15,18 +15,18 @@ import (
 // relative length, weighted, summed and then saturated with k1. The weights were chosen on the training sets.
 const (
 	k1 = 1.2
-	b  = 0.6
+	b  = 0.8
 )
 
-var fieldWeights = [...]float64{retrieval.FieldName: 3, retrieval.FieldText: 0.7, retrieval.FieldValue: 0.6}
+var fieldWeights = [...]float64{retrieval.FieldName: 1.5, retrieval.FieldText: 0.7, retrieval.FieldValue: 0.6}
 
 // Index is an inverted index over one snapshot.
 type Index struct {
 	snapshot    *catalog.Snapshot
-	collections map[catalog.Kind]*collection
+	collections [len(catalog.Kinds) + 1]*collection // by kind
 	mu          sync.Mutex
-	averages    map[string]averages // by view and kind
-	order       []string            // keys of averages, oldest first
+	sights      map[string]*sight // by the view's key
+	order       []string          // keys of sights, oldest first
 }
 
 // collection holds the objects of one kind, so that their statistics do not mix.
@@ -45,14 +45,26 @@ type posting struct {
 	count uint16
 }
 
-// averages are the mean lengths of the fields over the objects that a view shows.
+// sight is what a view means for the index, in a form that is quick to ask.
+type sight struct {
+	queryable, raw bits
+	averages       [len(catalog.Kinds) + 1]averages // by kind
+}
+
+// averages are the mean lengths of the fields over the objects that have text in them which the view shows.
 type averages [len(fieldWeights)]float64
 
-const cachedAverages = 1024
+// bits is a set of object ids.
+type bits []uint64
+
+func (b bits) has(id uint32) bool { return int(id>>6) < len(b) && b[id>>6]>>(id&63)&1 == 1 }
+
+// keptSights bounds how many views the index remembers. Each takes two bits an object.
+const keptSights = 256
 
 // New indexes a snapshot.
 func New(s *catalog.Snapshot) *Index {
-	x := &Index{snapshot: s, collections: map[catalog.Kind]*collection{}, averages: map[string]averages{}}
+	x := &Index{snapshot: s, sights: map[string]*sight{}}
 	for _, k := range catalog.Kinds {
 		r := s.OfKind(k)
 		c := &collection{first: r.From, postings: map[string][]posting{}, lengths: make([][len(fieldWeights)]uint16, r.Len()), skeletons: map[string][]string{}}
@@ -122,22 +134,21 @@ func (c *collection) add(id uint32, f retrieval.Field, text string) {
 // Match implements retrieval.Index.
 func (x *Index) Match(kind catalog.Kind, terms []retrieval.Term, v acl.View) [][]retrieval.Hit {
 	out := make([][]retrieval.Hit, len(terms))
-	c := x.collections[kind]
-	if c == nil || v.Snapshot() != x.snapshot {
+	if kind == 0 || int(kind) >= len(x.collections) || v.Snapshot() != x.snapshot {
 		return out
 	}
-	avg := x.average(kind, c, v)
+	c, sees := x.collections[kind], x.sight(v)
 	for i, t := range terms {
-		out[i] = c.match(t.Text, 1, avg, v)
+		out[i] = c.match(t.Text, 1, kind, sees)
 		for _, near := range c.near(t.Text) {
-			out[i] = merge(out[i], c.match(near, nearWeight, avg, v))
+			out[i] = merge(out[i], c.match(near, nearWeight, kind, sees))
 		}
 	}
 	return out
 }
 
 // nearWeight is what a word is worth that only resembles the term: a prefix of it or its consonants.
-const nearWeight = 0.2
+const nearWeight = 0.1
 
 // near returns words of the index that look like short forms of a term: a prefix of at least three letters and at
 // most two thirds of it, or the term without its vowels.
@@ -172,32 +183,35 @@ func skeleton(term string) (string, bool) {
 	return sb.String(), sb.Len() == len(term) && len(term) >= 3
 }
 
-func (c *collection) match(term string, worth float64, avg averages, v acl.View) []retrieval.Hit {
-	var out []retrieval.Hit
+func (c *collection) match(term string, worth float64, kind catalog.Kind, sees *sight) []retrieval.Hit {
 	list := c.postings[term]
+	if len(list) == 0 {
+		return nil
+	}
+	avg := &sees.averages[kind]
+	out := make([]retrieval.Hit, 0, len(list))
 	for i := 0; i < len(list); {
 		id := list[i].id
+		if !sees.queryable.has(id) {
+			i++
+			continue
+		}
 		var sum, best float64
 		var where retrieval.Field
-		seen := false
-		queryable := v.Queryable(id)
 		for ; i < len(list) && list[i].id == id; i++ {
 			p := list[i]
-			if !queryable || p.field == retrieval.FieldValue && !v.Raw(id) {
+			if p.field == retrieval.FieldValue && !sees.raw.has(id) {
 				continue
 			}
-			seen = true
-			tf := float64(p.count)
-			if a := avg[p.field]; a > 0 {
-				tf /= 1 - b + b*float64(c.lengths[id-c.first][p.field])/a
-			}
+			// There is text in the field, so the average is above zero.
+			tf := float64(p.count) / (1 - b + b*float64(c.lengths[id-c.first][p.field])/avg[p.field])
 			tf *= fieldWeights[p.field]
 			sum += tf
 			if tf > best {
 				best, where = tf, p.field
 			}
 		}
-		if seen {
+		if sum > 0 {
 			out = append(out, retrieval.Hit{ID: id, Weight: worth * sum / (k1 + sum), Where: where})
 		}
 	}
@@ -227,28 +241,51 @@ func merge(a, b []retrieval.Hit) []retrieval.Hit {
 	return out
 }
 
-// average returns the mean field lengths over what the view shows; it is computed once a view.
-func (x *Index) average(kind catalog.Kind, c *collection, v acl.View) averages {
-	key := kind.String() + v.Key()
+// sight returns what a view means for the index; it is computed once a view.
+func (x *Index) sight(v acl.View) *sight {
 	x.mu.Lock()
-	a, ok := x.averages[key]
+	known := x.sights[v.Key()]
 	x.mu.Unlock()
-	if ok {
-		return a
+	if known != nil {
+		return known
 	}
+	sees := &sight{queryable: make(bits, x.snapshot.Len()/64+1), raw: make(bits, x.snapshot.Len()/64+1)}
+	for it := v.Queryables().Iterator(); it.HasNext(); {
+		id := it.Next()
+		sees.queryable[id>>6] |= 1 << (id & 63)
+		if v.Raw(id) {
+			sees.raw[id>>6] |= 1 << (id & 63)
+		}
+	}
+	for _, k := range catalog.Kinds {
+		sees.averages[k] = x.collections[k].average(sees)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if known := x.sights[v.Key()]; known != nil {
+		return known
+	}
+	x.sights[v.Key()] = sees
+	if x.order = append(x.order, v.Key()); len(x.order) > keptSights {
+		delete(x.sights, x.order[0])
+		x.order = x.order[1:]
+	}
+	return sees
+}
+
+// average counts only objects with text in a field, so that one whose values are withheld counts like one without.
+func (c *collection) average(sees *sight) (a averages) {
 	var sum, n [len(fieldWeights)]int
 	for i, l := range c.lengths {
 		id := c.first + uint32(i)
-		if !v.Queryable(id) {
+		if !sees.queryable.has(id) {
 			continue
 		}
-		raw := v.Raw(id)
-		for f := range l {
-			if retrieval.Field(f) == retrieval.FieldValue && !raw {
-				continue
+		for f, terms := range l {
+			if terms > 0 && (retrieval.Field(f) != retrieval.FieldValue || sees.raw.has(id)) {
+				sum[f] += int(terms)
+				n[f]++
 			}
-			sum[f] += int(l[f])
-			n[f]++
 		}
 	}
 	for f := range a {
@@ -256,15 +293,5 @@ func (x *Index) average(kind catalog.Kind, c *collection, v acl.View) averages {
 			a[f] = float64(sum[f]) / float64(n[f])
 		}
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if _, twice := x.averages[key]; !twice {
-		x.order = append(x.order, key)
-		if len(x.order) > cachedAverages {
-			delete(x.averages, x.order[0])
-			x.order = x.order[1:]
-		}
-	}
-	x.averages[key] = a
 	return a
 }

@@ -1,0 +1,66 @@
+package retrieval
+
+import (
+	"slices"
+
+	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/catalog"
+)
+
+// shape is what ranking and linking ask of a snapshot again and again, by id. It says nothing of who may see what.
+type shape struct {
+	s       *catalog.Snapshot
+	columns catalog.Range
+	tableOf []uint32 // by column, counted from the first
+	// speakers holds the tables that a metric, relationship or past query speaks for, counted from the first metric.
+	speakers     [][]uint32
+	firstSpeaker uint32
+	crossing     []uint32 // relationships between two databases
+	all          acl.View // sees everything, for the audit
+}
+
+func newShape(s *catalog.Snapshot) *shape {
+	sh := &shape{s: s, columns: s.OfKind(catalog.KindColumn), firstSpeaker: s.OfKind(catalog.KindMetric).From, all: acl.Everything(s)}
+	sh.tableOf = make([]uint32, sh.columns.Len())
+	tables := s.OfKind(catalog.KindTable)
+	for t := tables.From; t < tables.To; t++ {
+		for r := s.ColumnIDs(t); r.From < r.To; r.From++ {
+			sh.tableOf[r.From-sh.columns.From] = t
+		}
+	}
+	sh.speakers = make([][]uint32, s.Len()-int(sh.firstSpeaker))
+	for i := range sh.speakers {
+		o := s.Object(sh.firstSpeaker + uint32(i))
+		sh.speakers[i] = sh.tables(o)
+		if r := o.Relationship; r != nil && r.From[0].Database != r.To[0].Database {
+			sh.crossing = append(sh.crossing, o.ID)
+		}
+	}
+	return sh
+}
+
+// tables lists the tables that a metric, relationship or past query speaks for.
+func (sh *shape) tables(o *catalog.Object) []uint32 {
+	var refs []catalog.Ref
+	switch {
+	case o.Metric != nil:
+		refs = o.Metric.Sources
+	case o.Query != nil:
+		refs = o.Query.Tables
+	case o.Relationship != nil:
+		refs = []catalog.Ref{o.Relationship.From[0], o.Relationship.To[0]}
+	}
+	out := make([]uint32, 0, len(refs))
+	for _, r := range refs {
+		if id, ok := sh.s.ID(r.TableRef()); ok && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// table returns the table of a column.
+func (sh *shape) table(column uint32) uint32 { return sh.tableOf[column-sh.columns.From] }
+
+// spokenFor returns the tables that a metric, relationship or past query speaks for.
+func (sh *shape) spokenFor(id uint32) []uint32 { return sh.speakers[id-sh.firstSpeaker] }
