@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/rewrite"
 	"github.com/schemagate/schemagate/rewrite/mysql"
+	"github.com/schemagate/schemagate/rewrite/rewritetest"
 )
 
 const (
@@ -402,17 +402,10 @@ func (g *generator) statement() string {
 }
 
 // TestGuardedEqualsPruned generates statements and policies: what is guarded gives on the full database what the
-// original gives on the database without what is hidden. SCHEMAGATE_DIFFERENTIAL sets the number of statements.
+// original gives on the database without what is hidden. See rewritetest.Statements for how many.
 func TestGuardedEqualsPruned(t *testing.T) {
 	db := server(t)
-	count := 1000
-	if n, err := strconv.Atoi(os.Getenv("SCHEMAGATE_DIFFERENTIAL")); err == nil {
-		count = n
-	}
-	seed := uint64(1)
-	if n, err := strconv.ParseUint(os.Getenv("SCHEMAGATE_SEED"), 10, 64); err == nil {
-		seed = n
-	}
+	count, seed := rewritetest.Statements(t, 1000)
 	full := newDatabase(t, db, fullDatabase)
 	exec(t, full, diffDDL+`
 		INSERT INTO area VALUES (1,'north',5),(2,'south',2),(3,'west',null),(4,'east',9);

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/rewrite"
 	"github.com/schemagate/schemagate/rewrite/postgres"
 	"github.com/schemagate/schemagate/rewrite/rewritetest"
@@ -171,5 +172,74 @@ func executeCase(t *testing.T, conn *pgx.Conn, c rewritetest.Case) {
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("%s\nguarded: %s\ngot:  %v\nwant: %v\nwhy: %s", c.SQL, st.Text(), got, want, c.Why)
+	}
+}
+
+// oddTypes is a catalog that knows types by names that are none.
+type oddTypes struct{ *postgres.Dialect }
+
+func (d oddTypes) Objects(database, ddl string) (catalog.Database, []catalog.Object, error) {
+	db, objects, err := d.Dialect.Objects(database, ddl)
+	for _, o := range objects {
+		if o.Column != nil && o.Ref.Column == "shape" {
+			o.Column.Type = "USER-DEFINED (unknown"
+		}
+	}
+	return db, objects, err
+}
+
+func TestMaskWithoutATypeRefusesOnlyWhoReadsIt(t *testing.T) {
+	d := oddTypes{postgres.New()}
+	const policy = `version: 1
+principals: {asker: {roles: [reader]}}
+grants:
+  - {role: reader, allow: ["*"], actions: [view, query]}
+masks:
+  - {column: db.public.thing.shape, roles: [reader], with: null}
+`
+	for sql, code := range map[string]string{
+		"select id from thing":                                   "",
+		"select shape from thing":                                acl.CodeMaskUnsupported,
+		"select * from thing":                                    acl.CodeMaskUnsupported,
+		"select row_to_json(t) from thing t":                     acl.CodeMaskUnsupported,
+		"select 1 from thing natural join (select 1 as shape) x": acl.CodeMaskUnsupported,
+	} {
+		schema, err := rewritetest.NewSchema(d, "CREATE TABLE thing (id int, shape text);", policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		st, err := rewrite.NewGuard(d, 0).Rewrite(sql, schema)
+		if code == "" {
+			if err != nil || strings.Contains(st.Text(), "shape") {
+				t.Errorf("%s: %s %v", sql, st.Text(), err)
+			}
+			continue
+		}
+		if no, ok := errors.AsType[*acl.Refusal](err); !ok || no.Code != code {
+			t.Errorf("%s: %s %v", sql, st.Text(), err)
+		}
+	}
+}
+
+func TestReadsAreTablesAndColumnsInOrderOfFirstMention(t *testing.T) {
+	part := specification(t, "testdata/left_join_filters_null_side.txtar")
+	schema, err := rewritetest.NewSchema(postgres.New(), part["schema.sql"], part["policy.yaml"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := rewrite.NewGuard(postgres.New(), 0).Rewrite("select r.*, c.name from client c natural join (select name from client) x, region r", schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, read := range st.Reads() {
+		got = append(got, fmt.Sprintf("%s %v rules=%d", read.Table, read.Columns, len(read.Rules)))
+	}
+	want := []string{
+		"db.public.client [db.public.client.name] rules=1",
+		"db.public.region [db.public.region.id db.public.region.name] rules=0",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,9 +19,10 @@ import (
 
 // TestGuardedOnFullEqualsOriginalOnPruned is the guard's promise on generated statements: what the guarded statement
 // returns on the full database is what the original returns on one without what is hidden, a statement that fails there
-// is refused or fails, and hidden rows change nothing, not even whether a guarded statement fails. SCHEMAGATE_STATEMENTS sets how many statements are tried, SCHEMAGATE_SEED where they start.
+// is refused or fails, and hidden rows change nothing, not even whether a guarded statement fails.
+// See rewritetest.Statements for how many.
 func TestGuardedOnFullEqualsOriginalOnPruned(t *testing.T) {
-	statements, seed := number(t, "SCHEMAGATE_STATEMENTS", 3000), uint64(number(t, "SCHEMAGATE_SEED", 1))
+	statements, seed := rewritetest.Statements(t, 3000)
 	const each = 100 // statements to a world
 	returned, failed, refused := 0, 0, 0
 	for w := range uint64(statements / each) {
@@ -82,19 +82,6 @@ func TestGuardedOnFullEqualsOriginalOnPruned(t *testing.T) {
 // it, which wrappers change.
 func runsOrNot(err error) bool {
 	return strings.Contains(err.Error(), "malformed JSON") || strings.Contains(err.Error(), "integer overflow")
-}
-
-func number(t *testing.T, variable string, otherwise int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s: %v", variable, err)
-	}
-	return n
 }
 
 // world is a database twice, whole and as the asker may see it, with the policy that makes the difference.

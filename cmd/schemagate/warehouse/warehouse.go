@@ -33,7 +33,7 @@ var Questions = [...]string{
 	"net revenue by customer email for the Outlet channel in December 2025",
 	"average salary by department",
 	"promoted revenue by promotion in 2025",
-	"what is the boiling point of tungsten",
+	"how tall is the Eiffel tower",
 }
 
 // schema is one file of the warehouse.

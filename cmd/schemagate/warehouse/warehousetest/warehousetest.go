@@ -31,7 +31,7 @@ func Expectations() []Expectation {
 		byEmail     = "net revenue by customer email for the Outlet channel in December 2025"
 		salary      = "average salary by department"
 		promoted    = "promoted revenue by promotion in 2025"
-		nothing     = "what is the boiling point of tungsten"
+		nothing     = "how tall is the Eiffel tower"
 	)
 	return []Expectation{
 		{"alice", byRegion, `
