@@ -47,12 +47,6 @@ func (e Effect) String() string {
 // MarshalText encodes the effect as its name.
 func (e Effect) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// Decision is an effect with every rule that spoke for or against it, as places in the policy.
-type Decision struct {
-	Effect Effect   `json:"effect"`
-	Rules  []string `json:"rules"`
-}
-
 // Principal is who asks. Attributes hold strings, int64s, float64s, bools and slices of strings or int64s.
 type Principal struct {
 	Name       string

@@ -139,7 +139,7 @@ func TestDeniedAndAbsentReadAlike(t *testing.T) {
 	if denied.Public != absent.Public || denied.Hint != absent.Hint || denied.Code != absent.Code || denied.Error() != denied.Public || denied.Detail == absent.Detail {
 		t.Errorf("%+v and %+v", denied, absent)
 	}
-	if acl.Effect(0) != acl.Deny || (acl.Decision{}).Effect != acl.Deny || acl.Deny.String() != "deny" || acl.Allow.String() != "allow" {
+	if acl.Effect(0) != acl.Deny || acl.Deny.String() != "deny" || acl.Allow.String() != "allow" {
 		t.Error("the zero effect does not deny")
 	}
 }

@@ -50,9 +50,8 @@ func (r Request) validate() error {
 // Edition is one catalog under one policy, with what was built of them. A question finishes on the edition that it
 // started with.
 type Edition struct {
-	Snapshot *catalog.Snapshot
-	Policy   Policy
-	Linker   Linker
+	Policy Policy
+	Linker Linker
 }
 
 // Policy tells what a principal may see of the edition's snapshot. An unknown principal is an *acl.Refusal.

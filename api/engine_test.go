@@ -51,6 +51,12 @@ func (w writer) Draft(context.Context, retrieval.Context, acl.View) (api.Draft, 
 
 func engine(t *testing.T, draft string, l *log) *api.Engine {
 	t.Helper()
+	return api.NewEngine(edition(t, policy), []*rewrite.Guard{rewrite.NewGuard(sqlite.New(), 0)}, writer{SQL: draft, Database: "shop"}, l, nil)
+}
+
+// edition is a shop with orders and salaries under a policy.
+func edition(t *testing.T, policy string) *api.Edition {
+	t.Helper()
 	table := func(name string, columns ...string) []catalog.Object {
 		out := []catalog.Object{{Ref: catalog.TableRef("shop", "", name), Table: &catalog.Table{}}}
 		for i, c := range columns {
@@ -75,8 +81,7 @@ func engine(t *testing.T, draft string, l *log) *api.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return api.NewEngine(&api.Edition{Snapshot: s, Policy: c, Linker: linker}, []*rewrite.Guard{rewrite.NewGuard(sqlite.New(), 0)},
-		writer{SQL: draft, Database: "shop"}, l, nil)
+	return &api.Edition{Policy: c, Linker: linker}
 }
 
 func ask(who, question string) api.Request {
@@ -206,5 +211,18 @@ func TestGuardSpeaksOfWhatTheAskerWrote(t *testing.T) {
 	}
 	if l.records[0].Detail == l.records[1].Detail {
 		t.Error("the audit cannot tell a denied table from an absent one")
+	}
+}
+
+func TestAQuestionIsAnsweredFromTheEditionInPlace(t *testing.T) {
+	l := &log{}
+	e := engine(t, "", l)
+	e.Swap(edition(t, strings.Replace(policy, "shop.orders", "shop.salaries", 1)))
+	c, err := e.Context(context.Background(), ask("alice", "amount of orders and pay in salaries"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.Objects); strings.Contains(got, "orders.") || !strings.Contains(got, "shop.salaries.pay") {
+		t.Errorf("after the swap the context holds %s", got)
 	}
 }

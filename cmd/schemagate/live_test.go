@@ -34,9 +34,14 @@ func server(t *testing.T, variable string) *url.URL {
 }
 
 // The live warehouse has three namespaces, tables of the same name in two of them, and names in mixed case.
-// q quotes a name.
-func liveTables(q string) []string {
-	name := func(parts ...string) string { return q + strings.Join(parts, q+"."+q) + q }
+// q quotes a name, and in stands in front of the name of a namespace.
+func liveTables(q, in string) []string {
+	name := func(parts ...string) string {
+		if len(parts) == 2 {
+			parts[0] = in + parts[0]
+		}
+		return q + strings.Join(parts, q+"."+q) + q
+	}
 	return []string{
 		`CREATE TABLE ` + name("Sales", "Orders") + ` (id int primary key, ` + name("custId") + ` int, ` + name("NetAmount") + ` int, region varchar(10), ` + name("OrderDate") + ` date)`,
 		`CREATE TABLE ` + name("Crm", "Customers") + ` (id int primary key, ` + name("Segment") + ` varchar(20), ssn varchar(20))`,
@@ -47,7 +52,7 @@ func liveTables(q string) []string {
 	}
 }
 
-// liveFiles writes the metric and the policy; in is the prefix of the namespaces in refs.
+// liveFiles writes the metric and the policy; in stands in front of the namespaces in refs.
 func liveFiles(t *testing.T, in string) (metrics, policy string) {
 	metrics = write(t, "metrics.yaml", strings.ReplaceAll(`
 version: 1
@@ -96,7 +101,7 @@ func TestLivePostgres(t *testing.T) {
 	for _, schema := range []string{"Sales", "Crm", "Archive"} {
 		execSQL(t, db, `CREATE SCHEMA "`+schema+`"`)
 	}
-	for _, statement := range liveTables(`"`) {
+	for _, statement := range liveTables(`"`, "") {
 		execSQL(t, db, statement)
 	}
 	metrics, policy := liveFiles(t, name+".")
@@ -105,6 +110,9 @@ func TestLivePostgres(t *testing.T) {
 	live(t, u.String(), metrics, policy)
 }
 
+// databases begins the names of the databases that the test creates, so that it drops nothing of anybody else's.
+const databases = "schemagate_live_"
+
 func TestLiveMariaDB(t *testing.T) {
 	u := server(t, "SCHEMAGATE_TEST_MYSQL")
 	password, _ := u.User.Password()
@@ -112,14 +120,14 @@ func TestLiveMariaDB(t *testing.T) {
 	c.User, c.Passwd, c.Net, c.Addr = u.User.Username(), password, "tcp", u.Host
 	db := openDB(t, "mysql", c.FormatDSN())
 	for _, schema := range []string{"Sales", "Crm", "Archive"} {
-		execSQL(t, db, "DROP DATABASE IF EXISTS "+schema)
-		execSQL(t, db, "CREATE DATABASE "+schema)
-		t.Cleanup(func() { execSQL(t, db, "DROP DATABASE "+schema) })
+		execSQL(t, db, "DROP DATABASE IF EXISTS "+databases+schema)
+		execSQL(t, db, "CREATE DATABASE "+databases+schema)
+		t.Cleanup(func() { execSQL(t, db, "DROP DATABASE "+databases+schema) })
 	}
-	for _, statement := range liveTables("`") {
+	for _, statement := range liveTables("`", databases) {
 		execSQL(t, db, statement)
 	}
-	metrics, policy := liveFiles(t, "")
+	metrics, policy := liveFiles(t, databases)
 	live(t, u.String(), metrics, policy)
 }
 

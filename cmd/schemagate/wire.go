@@ -153,7 +153,7 @@ func edition(s *catalog.Snapshot, p *acl.Policy) (*api.Edition, api.Generator, e
 	if err != nil {
 		return nil, nil, err
 	}
-	return &api.Edition{Snapshot: s, Policy: engine, Linker: linker}, generate.NewMetrics(time.Now), nil
+	return &api.Edition{Policy: engine, Linker: linker}, generate.NewMetrics(time.Now), nil
 }
 
 // runners connects to the live sources, for running statements in the databases that they hold. close must be called.
