@@ -78,12 +78,15 @@ principals:
   alice: {roles: [emea], attributes: {region: EMEA}}
   bob: {roles: [global]}
   carol: {roles: [crm]}
+  dave: {roles: [amer], attributes: {region: AMER}}
 roles: {emea: {inherits: [analyst]}, global: {inherits: [analyst]}}
 grants:
   - {role: analyst, allow: ["IN.Sales", "IN.Crm", "IN.Archive"], actions: [view, query]}
   - {role: analyst, deny: ["IN.Crm.Customers.ssn"]}
   - {role: crm, allow: ["IN.Crm"], actions: [view, query]}
+  - {role: amer, allow: ["IN.Sales", "IN.Crm.Customers.id", "IN.Crm.Customers.Segment"], actions: [view, query]}
 row_filters:
+  - {table: IN.Sales.Orders, roles: [amer], using: "region = {{ principal.region }}"}
   - {table: IN.Sales.Orders, roles: [emea], using: "region = {{ principal.region }}"}
   - {table: IN.Sales.Orders, roles: [global], using: "1 = 1"}
 `, "IN.", in))
@@ -164,6 +167,22 @@ func live(t *testing.T, source, metrics, policy string) {
 			}
 		})
 	}
+	t.Run("three principals get three contexts, statements and truths", func(t *testing.T) {
+		contexts, statements := map[string]bool{}, map[string]bool{}
+		for who, want := range map[string][][]any{"alice": {{"EMEA", 140}}, "bob": {{"EMEA", 140}, {"AMER", 7}}, "dave": {{"AMER", 7}}} {
+			a := ask(t, who, "net revenue of orders by region and customer segment in 2025")
+			b := ask(t, who, "net revenue by region in 2025")
+			if b.Rows == nil || !sameRows(b.Rows.Rows, want) {
+				t.Errorf("%s got %+v (%s %+v), want %v", who, b.Rows, b.Reason, b.Refusal, want)
+				continue
+			}
+			contexts[a.Text] = true
+			statements[*b.GuardedSQL] = true
+		}
+		if len(contexts) != 3 || len(statements) != 3 {
+			t.Errorf("%d contexts and %d statements", len(contexts), len(statements))
+		}
+	})
 	t.Run("carol knows of no orders", func(t *testing.T) {
 		a := ask(t, "carol", "net revenue by region in 2025")
 		if a.SQL != nil || a.Rows != nil || strings.Contains(fmt.Sprintf("%+v", a.Objects), "Orders") {

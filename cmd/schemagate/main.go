@@ -46,10 +46,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	code := exitCode(err)
 	if !errors.Is(err, errSaid) {
-		fmt.Fprintln(stderr, "schemagate: "+oneLine(err))
+		line := "schemagate: " + oneLine(err)
 		if hint := hint(err); hint != "" {
-			fmt.Fprintln(stderr, "  "+hint)
+			line += "; " + hint
 		}
+		fmt.Fprintln(stderr, line)
 	}
 	return code
 }
