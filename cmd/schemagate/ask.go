@@ -27,19 +27,12 @@ others the answer says why no SQL was written. A question of - is read from stan
   schemagate ask "hero count by eye colour" --source sqlite:superhero.sqlite --source yaml:metrics.yaml --policy p.yaml --as alice --run --json`,
 		Args: oneQuestion,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.requireAsker(); err != nil {
-				return err
-			}
-			question, err := readQuestion(c, args[0])
-			if err != nil {
-				return err
-			}
-			e, stop, err := o.engine(c.Context(), progress(c.ErrOrStderr()), run)
+			e, request, stop, err := o.question(c, args[0], run)
 			if err != nil {
 				return err
 			}
 			defer stop()
-			a, err := e.Ask(c.Context(), api.Request{Face: "cli", Principal: o.as, Question: question}, run)
+			a, err := e.Ask(c.Context(), request, run)
 			if err != nil {
 				return err
 			}

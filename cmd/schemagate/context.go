@@ -23,19 +23,12 @@ standard input.`,
   schemagate context "net revenue by region" --source sqlite:shop/ --source yaml:metrics.yaml --policy policy.yaml --as alice --json`,
 		Args: oneQuestion,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := o.requireAsker(); err != nil {
-				return err
-			}
-			question, err := readQuestion(c, args[0])
-			if err != nil {
-				return err
-			}
-			e, stop, err := o.engine(c.Context(), progress(c.ErrOrStderr()), false)
+			e, request, stop, err := o.question(c, args[0], false)
 			if err != nil {
 				return err
 			}
 			defer stop()
-			a, err := e.Context(c.Context(), api.Request{Face: "cli", Principal: o.as, Question: question})
+			a, err := e.Context(c.Context(), request)
 			if err != nil {
 				return err
 			}
@@ -64,6 +57,19 @@ func oneQuestion(_ *cobra.Command, args []string) error {
 		return nil
 	}
 	return usagef("%d questions are given; put the whole question in quotes", len(args))
+}
+
+// question wires everything for one question; with run, statements can be executed. close must be called.
+func (o *options) question(c *cobra.Command, arg string, run bool) (_ *api.Engine, _ api.Request, close func(), err error) {
+	if err := o.requireAsker(); err != nil {
+		return nil, api.Request{}, nil, err
+	}
+	text, err := readQuestion(c, arg)
+	if err != nil {
+		return nil, api.Request{}, nil, err
+	}
+	e, close, err := o.engine(c.Context(), progress(c.ErrOrStderr()), run)
+	return e, api.Request{Face: "cli", Principal: o.as, Question: text}, close, err
 }
 
 // maxInput is the most bytes that are read from standard input. What is decided of it has tighter limits; this bounds
