@@ -62,13 +62,32 @@ type Answer struct {
 
 // Verdict is what the guard says of a statement.
 type Verdict struct {
-	Decision acl.Effect     `json:"decision"`
-	SQL      string         `json:"sql,omitempty"`
-	Code     string         `json:"code,omitempty"`
-	Message  string         `json:"message,omitempty"`
-	Hint     string         `json:"hint,omitempty"`
-	Reads    []rewrite.Read `json:"reads,omitempty"`
-	Record   string         `json:"record,omitempty"`
+	Decision acl.Effect `json:"decision"`
+	SQL      string     `json:"sql,omitempty"`
+	Code     string     `json:"code,omitempty"`
+	Message  string     `json:"message,omitempty"`
+	Hint     string     `json:"hint,omitempty"`
+	Reads    []Read     `json:"reads,omitempty"`
+	Record   string     `json:"record,omitempty"`
+}
+
+// Read is a table that a statement reads, with the columns that it names. Which rules of the policy were in force is
+// for the audit.
+type Read struct {
+	Table   string   `json:"table"`
+	Columns []string `json:"columns"`
+}
+
+func reads(st rewrite.Statement) []Read {
+	var out []Read
+	for _, r := range st.Reads() {
+		read := Read{Table: r.Table.String(), Columns: []string{}}
+		for _, c := range r.Columns {
+			read.Columns = append(read.Columns, c.String())
+		}
+		out = append(out, read)
+	}
+	return out
 }
 
 func publish(out Context, c retrieval.Context) Context {

@@ -161,7 +161,7 @@ func (e *Engine) Guard(ctx context.Context, req Request, database, sql string) (
 	}
 	v := Verdict{Decision: acl.Allow, Record: q.answer.Record}
 	if q.answer.GuardedSQL != nil {
-		v.SQL, v.Reads = *q.answer.GuardedSQL, q.statement.Reads()
+		v.SQL, v.Reads = *q.answer.GuardedSQL, reads(q.statement)
 	}
 	if r := q.answer.Refusal; r != nil {
 		v = Verdict{Decision: acl.Deny, Code: r.Code, Message: r.Message, Hint: r.Hint, Record: q.answer.Record}
