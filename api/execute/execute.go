@@ -5,6 +5,7 @@ package execute
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -151,6 +152,11 @@ func (r *Runner) read(ctx context.Context, stop func(), text string) (Rows, erro
 	if rows.Truncated {
 		// Closing would read the rest to the end; ending the query first does not.
 		stop()
+		if r.dialect == catalog.MySQL {
+			// This driver may stop listening to the context before it has heard, and then reads on. A connection
+			// that is closed cannot; what closing says of a statement under way is of no interest.
+			_ = conn.Raw(func(c any) error { return c.(driver.Conn).Close() })
+		}
 	}
 	return rows, err
 }
