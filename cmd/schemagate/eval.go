@@ -1,8 +1,14 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -10,18 +16,27 @@ import (
 )
 
 func evalCommand() *cobra.Command {
-	var o eval.Options
-	var asJSON bool
+	var (
+		o      eval.Options
+		asJSON bool
+		other  string
+		page   string
+	)
 	c := &cobra.Command{
-		Use:   "eval SET",
-		Short: "Measure retrieval on a set of questions with known answers",
+		Use:   "eval SET...",
+		Short: "Measure retrieval on sets of questions with known answers",
 		Long: `Put all databases of a benchmark set into one catalog, ask its questions, and compare what is found with the tables
-and columns of the known answers. Recalls are means over questions of found / known, in percent.`,
+and columns of the known answers. Recalls are means over questions of found / known, in percent; intervals are 95%.
+
+--against measures a second time with settings changed, and says what the difference is and whether it could be chance.
+It takes the settings of this command without their dashes, "no-" in front to take one back, and commas in between.`,
 		Example: `  schemagate eval bird_dev --bench ../shared/bench --json
-  schemagate eval spider_dev --bench ../shared/bench --names-only`,
+  schemagate eval spider_dev --bench ../shared/bench --names-only
+  schemagate eval sede_test --bench ../shared/bench --history sede_val --against no-history
+  schemagate eval bird_train spider_train --bench ../shared/bench --report out.html`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("name one set, as in schemagate eval bird_dev")
+			if len(args) == 0 {
+				return usagef("name a set, as in schemagate eval bird_dev")
 			}
 			return nil
 		},
@@ -32,37 +47,204 @@ and columns of the known answers. Recalls are means over questions of found / kn
 			if o.Bench == "" {
 				return usagef("no benchmark data is given; name its folder with --bench DIR or SCHEMAGATE_BENCH")
 			}
-			r, err := eval.Run(c.Context(), args[0], o, progress(c.ErrOrStderr()))
+			changed, err := changeSettings(o, other)
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return printJSON(c.OutOrStdout(), r)
+			run := evaluation{o: o, asJSON: asJSON, out: c.OutOrStdout(), progress: progress(c.ErrOrStderr())}
+			if other != "" {
+				run.against, run.change = &changed, other
 			}
-			w := c.OutOrStdout()
-			fmt.Fprintf(w, "%s: %d questions over %d databases, %d tables, %d columns\n", r.Set, r.Questions, r.Settings.Databases, r.Settings.Tables, r.Settings.Columns)
-			for _, line := range []struct {
-				name   string
-				recall map[string]float64
-			}{{"table recall", r.TableRecall}, {"column recall", r.ColumnRecall}} {
-				fmt.Fprintf(w, "  %-14s", line.name)
-				for _, k := range []string{"1", "3", "5", "10", "20", "50"} {
-					fmt.Fprintf(w, "  @%s %.1f", k, line.recall[k])
+			for _, set := range args {
+				if err := run.set(c.Context(), set); errors.Is(err, eval.ErrSettings) {
+					return usageError{err}
+				} else if err != nil {
+					return err
 				}
-				fmt.Fprintln(w)
 			}
-			fmt.Fprintf(w, "  localisation %.1f  hit@1 %.1f  MRR %.3f  NDCG@10 %.3f  MAP@10 %.3f\n", r.Localization, r.Hit1, r.MRR, r.NDCG10, r.MAP10)
-			fmt.Fprintf(w, "  contexts: exact match %.1f  strict recall %.1f  %.1f columns  %.0f tokens\n", r.ExactMatch, r.StrictRecall, r.MeanColumns, r.MeanTokens)
-			fmt.Fprintf(w, "  latency: p50 %.1f ms  p95 %.1f ms  %.0f questions/s\n", r.Latency.P50, r.Latency.P95, r.QPS)
-			return nil
+			if page == "" {
+				return nil
+			}
+			return run.write(page)
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&o.Bench, "bench", "", "folder with the benchmark data (default $SCHEMAGATE_BENCH)")
-	f.BoolVar(&o.Evidence, "evidence", false, "give the set's hint along with the question")
-	f.BoolVar(&o.NamesOnly, "names-only", false, "leave descriptions, samples and other names out of the catalog")
-	f.Float64Var(&o.DropDescriptions, "drop-descriptions", 0, "share of descriptions to leave out, 0 to 1")
+	settingFlags(c, &o)
 	f.IntVar(&o.Limit, "limit", 0, "measure only the first N questions")
-	f.BoolVar(&asJSON, "json", false, "print one JSON document")
+	f.StringVar(&other, "against", "", "compare with a run with these settings, as in names-only or no-history,drop-descriptions=0.5")
+	f.StringVar(&page, "report", "", "write all results to one HTML page")
+	f.BoolVar(&asJSON, "json", false, "print one JSON document for each set")
 	return c
+}
+
+// settingFlags adds the flags of what can be compared, with what o says as their defaults.
+func settingFlags(c *cobra.Command, o *eval.Options) {
+	f := c.Flags()
+	f.BoolVar(&o.Evidence, "evidence", o.Evidence, "give the set's hint along with the question")
+	f.BoolVar(&o.NamesOnly, "names-only", o.NamesOnly, "leave descriptions, samples and other names out of the catalog")
+	f.Float64Var(&o.DropDescriptions, "drop-descriptions", o.DropDescriptions, "share of descriptions to leave out, 0 to 1")
+	f.StringVar(&o.History, "history", o.History, "set whose questions are the past queries of the catalog")
+	f.StringVar(&o.Ablate, "ablate", o.Ablate, "part to leave out of the catalog: "+strings.Join(eval.Parts[:], ", "))
+	f.StringVar(&o.Index, "index", eval.Local, "index that is searched")
+}
+
+// changeSettings returns o as a list of settings changes it.
+func changeSettings(o eval.Options, change string) (eval.Options, error) {
+	if change == "" {
+		return o, nil
+	}
+	var changed, plain cobra.Command
+	settingFlags(&changed, &o)
+	settingFlags(&plain, new(eval.Options))
+	for _, setting := range strings.Split(change, ",") {
+		name, value, given := strings.Cut(strings.TrimSpace(setting), "=")
+		back, isBack := strings.CutPrefix(name, "no-")
+		if isBack && !given {
+			name = back
+		}
+		flag := changed.Flags().Lookup(name)
+		if flag == nil {
+			return o, usagef("--against: there is no setting %q; name one as in names-only, no-history or drop-descriptions=0.5", setting)
+		}
+		switch {
+		case isBack && !given:
+			value = plain.Flags().Lookup(name).DefValue
+		case !given && flag.NoOptDefVal != "":
+			value = flag.NoOptDefVal
+		case !given:
+			return o, usagef("--against: %s needs a value, as in %s=VALUE", name, name)
+		}
+		if err := flag.Value.Set(value); err != nil {
+			return o, usagef("--against: %s: %w", setting, err)
+		}
+	}
+	return o, nil
+}
+
+// evaluation is one command: runs over several sets, and what they are compared with.
+type evaluation struct {
+	o        eval.Options
+	against  *eval.Options // nil without a comparison
+	change   string        // what the comparison changes, as the user wrote it
+	asJSON   bool
+	out      io.Writer
+	progress func(string)
+	results  eval.Results
+}
+
+// set measures one set and prints it.
+func (e *evaluation) set(ctx context.Context, set string) error {
+	first, err := eval.Run(ctx, set, e.o, e.progress)
+	if err != nil {
+		return err
+	}
+	if e.against == nil {
+		e.results.Reports = append(e.results.Reports, first)
+		if e.asJSON {
+			return printJSON(e.out, first)
+		}
+		printReport(e.out, first)
+		return nil
+	}
+	second, err := eval.Run(ctx, set, *e.against, e.progress)
+	if err != nil {
+		return err
+	}
+	c, err := eval.Compare(first, second)
+	if err != nil {
+		return err
+	}
+	e.results.Reports = append(e.results.Reports, first, second)
+	e.results.Comparisons = append(e.results.Comparisons, c)
+	if e.asJSON {
+		return printJSON(e.out, c)
+	}
+	printReport(e.out, first)
+	printReport(e.out, second)
+	printComparison(e.out, c, e.change)
+	return nil
+}
+
+// write writes the page with all results.
+func (e *evaluation) write(path string) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := e.results.HTML(f); err != nil {
+		f.Close()
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return f.Close()
+}
+
+func printReport(w io.Writer, r eval.Report) {
+	fmt.Fprintf(w, "%s: %d questions over %d databases, %d tables, %d columns (%s)\n", r.Set, r.Questions, r.Settings.Databases, r.Settings.Tables, r.Settings.Columns, r.Settings)
+	printFigures(w, r.Figures)
+	fmt.Fprintf(w, "  contexts: exact match %.1f  strict recall %.1f  %.1f columns  %.0f tokens\n", r.ExactMatch, r.StrictRecall, r.MeanColumns, r.MeanTokens)
+	fmt.Fprintf(w, "  latency: p50 %.1f ms  p95 %.1f ms  %.0f questions/s\n", r.Latency.P50, r.Latency.P95, r.QPS)
+	printGroups(w, "by gold tables", r.ByGoldTables)
+	printGroups(w, "by difficulty", r.ByDifficulty)
+	if r.Misses.Tables > 0 {
+		fmt.Fprintf(w, "  %d gold tables of %d questions are not among the first five; of these (several can hold):\n", r.Misses.Tables, r.Misses.Questions)
+		for _, c := range eval.Causes() {
+			fmt.Fprintf(w, "    %6d  %s\n", r.Misses.Causes[c.Name], c.Title)
+		}
+	}
+	if r.HistoryBefore != nil {
+		fmt.Fprintln(w, "  with only those past questions that are older than the one asked:")
+		printFigures(w, *r.HistoryBefore)
+	}
+}
+
+func printFigures(w io.Writer, f eval.Figures) {
+	for _, line := range []struct {
+		name   string
+		recall map[string]float64
+	}{{"table recall", f.TableRecall}, {"column recall", f.ColumnRecall}} {
+		fmt.Fprintf(w, "  %-14s", line.name)
+		for _, k := range []string{"1", "3", "5", "10", "20", "50"} {
+			fmt.Fprintf(w, "  @%s %.1f", k, line.recall[k])
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "  localisation %.1f  hit@1 %.1f  MRR %.3f  NDCG@10 %.3f  MAP@10 %.3f\n", f.Localization, f.Hit1, f.MRR, f.NDCG10, f.MAP10)
+	var parts []string
+	for _, m := range eval.Measures() {
+		if i, ok := f.Intervals[m.Name]; ok {
+			parts = append(parts, fmt.Sprintf("%s %s to %s", m.Title, m.Text(i.Low), m.Text(i.High)))
+		}
+	}
+	fmt.Fprintf(w, "  intervals: %s\n", strings.Join(parts, ", "))
+}
+
+func printGroups(w io.Writer, name string, groups map[string]eval.Group) {
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[k]
+		part := fmt.Sprintf("%s: %d questions, table recall@5 %.1f", k, g.Questions, g.TableRecall5)
+		if g.ColumnRecall10 != nil {
+			part += fmt.Sprintf(", column recall@10 %.1f", *g.ColumnRecall10)
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) > 0 {
+		fmt.Fprintf(w, "  %s\n    %s\n", name, strings.Join(parts, "\n    "))
+	}
+}
+
+func printComparison(w io.Writer, c eval.Comparison, change string) {
+	fmt.Fprintf(w, "%s: what the first run has over the second (%s)\n", c.First.Set, change)
+	for _, m := range eval.Measures() {
+		if d, ok := c.Differences[m.Name]; ok {
+			fmt.Fprintf(w, "  %-18s %8s   95%% interval %s to %s\n", m.Title, m.Signed(d.Difference), m.Signed(d.Low), m.Signed(d.High))
+		}
+	}
+	for _, test := range []struct {
+		name string
+		eval.McNemar
+	}{{"all tables in 5", c.TablesIn5}, {"right database", c.Localized}} {
+		fmt.Fprintf(w, "  %-18s only the first run %d, only the second %d questions; %s\n", test.name, test.OnlyFirst, test.OnlySecond, test.Chance())
+	}
 }

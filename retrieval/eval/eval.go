@@ -25,29 +25,52 @@ type Options struct {
 	Evidence         bool    // give BIRD's hint along with the question
 	NamesOnly        bool    // leave descriptions, samples and other names out of the catalog
 	DropDescriptions float64 // share of the descriptions to leave out, 0 to 1
+	History          string  // set whose questions are the catalog's past queries; empty for none
+	Ablate           string  // one of Parts to leave out of the catalog; empty for none
+	Index            string  // Local, which an empty one means too
 	Limit            int     // number of questions; 0 means all
 }
 
-// Report holds the metrics of one run. Recalls and shares are in percent; MRR, NDCG10 and MAP10 are for tables, 0 to 1.
-// Metrics of columns are over the questions that have gold columns.
+// Local is the name of the embedded index.
+const Local = "local"
+
+// ErrSettings is wrapped by the errors of settings that ask for what cannot be measured.
+var ErrSettings = errors.New("eval: this cannot be measured")
+
+// Report holds the metrics of one run.
 type Report struct {
-	Set          string             `json:"set"`
-	Questions    int                `json:"questions"` // measured
-	Skipped      int                `json:"skipped"`   // without gold tables
-	TableRecall  map[string]float64 `json:"table_recall"`
-	ColumnRecall map[string]float64 `json:"column_recall"`
-	Hit1         float64            `json:"hit1"`
-	MRR          float64            `json:"mrr"`
-	NDCG10       float64            `json:"ndcg10"`
-	MAP10        float64            `json:"map10"`
-	Localization float64            `json:"localization"`  // the best database is the right one
-	ExactMatch   float64            `json:"exact_match"`   // the context's columns are the gold columns
-	StrictRecall float64            `json:"strict_recall"` // the context holds all gold columns
-	MeanColumns  float64            `json:"mean_columns"`
-	MeanTokens   float64            `json:"mean_tokens"`
-	Latency      Latency            `json:"latency_ms"` // of ranking and building the context
-	QPS          float64            `json:"qps"`
-	Settings     Settings           `json:"settings"`
+	Set       string `json:"set"`
+	Questions int    `json:"questions"` // measured
+	Skipped   int    `json:"skipped"`   // without gold tables
+	Figures
+	// HistoryBefore is measured with those past queries only that are older than the question asked. It is nil
+	// without a history, and where questions carry no dates.
+	HistoryBefore *Figures         `json:"history_before,omitempty"`
+	ByGoldTables  map[string]Group `json:"by_gold_tables"`          // "1", "2", "3" and "4+"
+	ByDifficulty  map[string]Group `json:"by_difficulty,omitempty"` // in the set's own words
+	Misses        Misses           `json:"misses"`
+	Latency       Latency          `json:"latency_ms"` // of ranking and building the context
+	QPS           float64          `json:"qps"`
+	Settings      Settings         `json:"settings"`
+	// Outcomes are the single questions, in the set's order.
+	Outcomes []Outcome `json:"-"`
+}
+
+// Figures are means over questions. Recalls and shares are in percent; MRR, NDCG10 and MAP10 are for tables, 0 to 1.
+// Metrics of columns are over the questions that have gold columns.
+type Figures struct {
+	TableRecall  map[string]float64  `json:"table_recall"`
+	ColumnRecall map[string]float64  `json:"column_recall"`
+	Hit1         float64             `json:"hit1"`
+	MRR          float64             `json:"mrr"`
+	NDCG10       float64             `json:"ndcg10"`
+	MAP10        float64             `json:"map10"`
+	Localization float64             `json:"localization"`  // the best database is the right one
+	ExactMatch   float64             `json:"exact_match"`   // the context's columns are the gold columns
+	StrictRecall float64             `json:"strict_recall"` // the context holds all gold columns
+	MeanColumns  float64             `json:"mean_columns"`
+	MeanTokens   float64             `json:"mean_tokens"`
+	Intervals    map[string]Interval `json:"intervals"` // by name of the measure
 }
 
 // Latency is in milliseconds.
@@ -66,9 +89,38 @@ type Settings struct {
 	NamesOnly        bool    `json:"names_only"`
 	DropDescriptions float64 `json:"drop_descriptions"`
 	History          string  `json:"history"`
+	HistoryQuestions int     `json:"history_questions"` // past queries in the catalog
+	Ablated          string  `json:"ablated"`           // "none", or what was left out
 	Index            string  `json:"index"`
 	Models           string  `json:"models"`
 	Snapshot         string  `json:"snapshot"`
+}
+
+// none stands in Settings for what a run was without.
+const none = "none"
+
+// String lists what differs from a plain run, for people.
+func (s Settings) String() string {
+	var parts []string
+	if s.NamesOnly {
+		parts = append(parts, "names only")
+	}
+	if s.Evidence {
+		parts = append(parts, "with hints")
+	}
+	if s.DropDescriptions > 0 {
+		parts = append(parts, fmt.Sprintf("%.3g%% of descriptions dropped", 100*s.DropDescriptions))
+	}
+	if s.History != none {
+		parts = append(parts, fmt.Sprintf("history of %d questions from %s", s.HistoryQuestions, s.History))
+	}
+	if s.Ablated != none {
+		parts = append(parts, "without "+s.Ablated)
+	}
+	if len(parts) == 0 {
+		return "question only"
+	}
+	return strings.Join(parts, ", ")
 }
 
 // depths are the K of Recall@K.
@@ -82,133 +134,151 @@ func Run(ctx context.Context, set string, o Options, progress func(string)) (Rep
 	if progress == nil {
 		progress = func(string) {}
 	}
+	if o.Index != "" && o.Index != Local {
+		return Report{}, fmt.Errorf("%w: there is no index %q; the only one is %s", ErrSettings, o.Index, Local)
+	}
 	progress("reading " + set)
 	questions, err := ingest.Questions(o.Bench, set)
 	if err != nil {
 		return Report{}, err
 	}
-	content, err := ingest.Bench{
-		Dir: o.Bench, Set: set, NamesOnly: o.NamesOnly, DropDescriptions: o.DropDescriptions, Seed: schemaDropSeed,
-	}.Read(ctx, progress)
-	if err != nil {
-		return Report{}, err
-	}
-	s, err := catalog.Build(content.Databases, content.Objects)
+	m, err := newMaterial(ctx, set, questions, o, progress)
 	if err != nil {
 		return Report{}, err
 	}
 	progress("indexing")
-	index := local.New(s)
-	linker, err := retrieval.NewLinker(index, lineage.New(s), templates.NewCounter(), retrieval.DefaultConfig)
+	a, err := newAsker(m, o.Evidence)
 	if err != nil {
 		return Report{}, err
 	}
-	view, known := acl.Everything(s), newNames(s)
-	r := Report{
-		Set: set, TableRecall: map[string]float64{}, ColumnRecall: map[string]float64{},
-		Settings: Settings{
-			Databases: len(s.Databases()), Tables: s.OfKind(catalog.KindTable).Len(), Columns: s.OfKind(catalog.KindColumn).Len(),
-			Evidence: o.Evidence, NamesOnly: o.NamesOnly, DropDescriptions: o.DropDescriptions,
-			History: "none", Index: "local", Models: "none", Snapshot: s.Version()[:12],
-		},
-	}
-	var withColumns int
+	r := Report{Set: set, Settings: settings(m, o)}
+	everything := acl.Everything(m.snapshot)
+	dated := m.dated && !slices.ContainsFunc(questions, func(q ingest.Question) bool { return q.Date.IsZero() })
+	var before []Outcome
 	var took []time.Duration
 	for _, q := range questions {
-		if o.Limit > 0 && r.Questions == o.Limit {
+		if o.Limit > 0 && len(r.Outcomes) == o.Limit {
 			break
 		}
-		if err := ctx.Err(); err != nil {
-			return Report{}, err
-		}
-		tables := known.gold(catalog.KindTable, q.DB, q.GoldTables)
-		if len(tables) == 0 {
+		gold := a.gold(q)
+		if len(gold.tables) == 0 {
 			r.Skipped++
 			continue
 		}
-		columns := known.gold(catalog.KindColumn, q.DB, q.GoldColumns)
-		text := q.Question
-		if o.Evidence && q.Evidence != "" {
-			text += "\n" + q.Evidence
-		}
-		before := time.Now()
-		c, err := linker.Link(ctx, text, view)
-		took = append(took, time.Since(before))
+		out, d, err := a.ask(ctx, q, gold, everything)
 		if err != nil {
-			return Report{}, fmt.Errorf("eval: question %s: %w", q.ID, err)
+			return Report{}, err
 		}
-		rank := retrieval.Rank(text, index, view)
-		r.Questions++
-		r.table(tables, ids(rank.Tables))
-		if len(rank.Databases) > 0 && strings.EqualFold(rank.Databases[0].Name, q.DB) {
-			r.Localization++
+		r.Outcomes, took = append(r.Outcomes, out), append(took, d)
+		if dated {
+			out, _, err := a.ask(ctx, q, gold, m.before(q.Date))
+			if err != nil {
+				return Report{}, err
+			}
+			before = append(before, out)
 		}
-		if len(columns) > 0 {
-			withColumns++
-			recall(r.ColumnRecall, columns, ids(rank.Columns))
-			r.set(columns, c.IDs(catalog.KindColumn))
-		}
-		r.MeanColumns += float64(len(c.IDs(catalog.KindColumn)))
-		r.MeanTokens += float64(c.Tokens)
-		if r.Questions%200 == 0 {
-			progress(fmt.Sprintf("%d of %d questions", r.Questions, len(questions)))
+		if len(r.Outcomes)%200 == 0 {
+			progress(fmt.Sprintf("%d of %d questions", len(r.Outcomes), len(questions)))
 		}
 	}
-	if r.Questions == 0 {
+	if len(r.Outcomes) == 0 {
 		return Report{}, errors.New("eval: no question of " + set + " has gold tables")
 	}
-	n := float64(r.Questions)
-	for k := range r.TableRecall {
-		r.TableRecall[k] = percent(r.TableRecall[k] / n)
+	progress("summing up")
+	r.Questions = len(r.Outcomes)
+	r.Figures = figures(r.Outcomes)
+	if dated {
+		f := figures(before)
+		r.HistoryBefore = &f
 	}
-	for k := range r.ColumnRecall {
-		r.ColumnRecall[k] = percent(r.ColumnRecall[k] / float64(withColumns))
-	}
-	r.Hit1, r.Localization = percent(r.Hit1/n), percent(r.Localization/n)
-	if withColumns > 0 {
-		r.ExactMatch, r.StrictRecall = percent(r.ExactMatch/float64(withColumns)), percent(r.StrictRecall/float64(withColumns))
-	}
-	for _, mean := range []*float64{&r.MRR, &r.NDCG10, &r.MAP10, &r.MeanColumns, &r.MeanTokens} {
-		*mean = math.Round(*mean/n*1e4) / 1e4
-	}
+	r.ByGoldTables = groups(r.Outcomes, byGoldTables)
+	r.ByDifficulty = groups(r.Outcomes, func(o *Outcome) string { return o.Difficulty })
+	r.Misses = misses(r.Outcomes)
 	r.Latency = latency(took)
 	r.QPS = math.Round(1e4/r.Latency.Mean) / 10
 	return r, nil
 }
 
-// names finds objects by the names that the question sets give them, without regard to case.
-type names map[string]uint32
-
-func newNames(s *catalog.Snapshot) names {
-	n := names{}
-	for _, o := range s.All() {
-		n[strings.ToLower(o.Ref.Kind.String()+" "+o.Ref.Database+" "+benchName(o.Ref))] = o.ID
+func settings(m *material, o Options) Settings {
+	s := m.snapshot
+	out := Settings{
+		Databases: len(s.Databases()), Tables: s.OfKind(catalog.KindTable).Len(), Columns: s.OfKind(catalog.KindColumn).Len(),
+		Evidence: o.Evidence, NamesOnly: o.NamesOnly, DropDescriptions: o.DropDescriptions,
+		History: none, HistoryQuestions: s.OfKind(catalog.KindQuery).Len(), Ablated: none,
+		Index: Local, Models: "none", Snapshot: s.Version()[:12],
 	}
-	return n
-}
-
-// gold finds the named objects of a database. Names that the catalog lacks are left out, so that a fault of the data
-// is not a miss of the ranking.
-func (n names) gold(k catalog.Kind, database string, given []string) map[uint32]bool {
-	out := map[uint32]bool{}
-	for _, name := range given {
-		if id, ok := n[strings.ToLower(k.String()+" "+database+" "+name)]; ok {
-			out[id] = true
-		}
+	if o.History != "" {
+		out.History = o.History
+	}
+	if o.Ablate != "" {
+		out.Ablated = o.Ablate
 	}
 	return out
 }
 
-// benchName writes a name as the question sets do.
-func benchName(r catalog.Ref) string {
-	name := r.Table
-	if r.Schema != "" {
-		name = r.Schema + "." + name
+// asker puts questions to the catalog that is measured.
+type asker struct {
+	*material
+	evidence bool
+	index    *local.Index
+	linker   *retrieval.Linker
+}
+
+func newAsker(m *material, evidence bool) (*asker, error) {
+	a := &asker{material: m, evidence: evidence, index: local.New(m.snapshot)}
+	var err error
+	a.linker, err = retrieval.NewLinker(a.index, lineage.New(m.snapshot), templates.NewCounter(), retrieval.DefaultConfig)
+	return a, err
+}
+
+// answer is what a question's known answer is made of.
+type answer struct {
+	tables, columns map[uint32]bool
+}
+
+// gold finds what a question names. What the catalog lacks is left out, so that a fault of the data is not a miss of
+// the ranking.
+func (a *asker) gold(q ingest.Question) answer {
+	find := func(k catalog.Kind, given []string) map[uint32]bool {
+		out := map[uint32]bool{}
+		for _, ref := range a.names.all(k, q.DB, given) {
+			if id, ok := a.snapshot.ID(ref); ok {
+				out[id] = true
+			}
+		}
+		return out
 	}
-	if r.Kind == catalog.KindColumn {
-		name += "." + r.Column
+	return answer{find(catalog.KindTable, q.GoldTables), find(catalog.KindColumn, q.GoldColumns)}
+}
+
+// ask measures one question, and how long ranking and building the context took.
+func (a *asker) ask(ctx context.Context, q ingest.Question, g answer, v acl.View) (Outcome, time.Duration, error) {
+	text := q.Question
+	if a.evidence && q.Evidence != "" {
+		text += "\n" + q.Evidence
 	}
-	return name
+	start := time.Now()
+	c, err := a.linker.Link(ctx, text, v)
+	took := time.Since(start)
+	if err != nil {
+		return Outcome{}, 0, fmt.Errorf("eval: question %s: %w", q.ID, err)
+	}
+	rank := retrieval.Rank(text, a.index, v)
+	tables := ids(rank.Tables)
+	out := Outcome{
+		ID: q.ID, Difficulty: q.Difficulty, GoldTables: len(g.tables), GoldColumns: len(g.columns),
+		TableRecall: recall(g.tables, tables), Columns: float64(len(c.IDs(catalog.KindColumn))), Tokens: float64(c.Tokens),
+	}
+	out.rank(g.tables, tables)
+	if len(rank.Databases) > 0 && strings.EqualFold(rank.Databases[0].Name, q.DB) {
+		out.Localized = 1
+	}
+	if len(g.columns) > 0 {
+		out.ColumnRecall = recall(g.columns, ids(rank.Columns))
+		out.ground(g.columns, c.IDs(catalog.KindColumn))
+	}
+	out.Missed = a.missed(text, q.DB, g.tables, tables)
+	return out, took, nil
 }
 
 func ids(list []retrieval.Scored) []uint32 {
@@ -217,62 +287,6 @@ func ids(list []retrieval.Scored) []uint32 {
 		out[i] = x.ID
 	}
 	return out
-}
-
-// recall adds |gold among the first K| / |gold| for each depth.
-func recall(into map[string]float64, gold map[uint32]bool, ranked []uint32) {
-	for _, k := range depths {
-		found := 0
-		for _, id := range ranked[:min(k, len(ranked))] {
-			if gold[id] {
-				found++
-			}
-		}
-		into[fmt.Sprint(k)] += float64(found) / float64(len(gold))
-	}
-}
-
-// table adds the metrics of a ranking of tables: MRR, NDCG@10 with binary gain, MAP@10.
-func (r *Report) table(gold map[uint32]bool, ranked []uint32) {
-	recall(r.TableRecall, gold, ranked)
-	first := slices.IndexFunc(ranked, func(id uint32) bool { return gold[id] })
-	if first == 0 {
-		r.Hit1++
-	}
-	if first >= 0 {
-		r.MRR += 1 / float64(first+1)
-	}
-	var dcg, ideal, precision float64
-	found := 0
-	for i, id := range ranked[:min(10, len(ranked))] {
-		if gold[id] {
-			found++
-			dcg += 1 / math.Log2(float64(i)+2)
-			precision += float64(found) / float64(i+1)
-		}
-	}
-	most := min(10, len(gold))
-	for i := range most {
-		ideal += 1 / math.Log2(float64(i)+2)
-	}
-	r.NDCG10 += dcg / ideal
-	r.MAP10 += precision / float64(most)
-}
-
-// set adds the metrics of a context's columns as a set.
-func (r *Report) set(gold map[uint32]bool, chosen []uint32) {
-	found := 0
-	for _, id := range chosen {
-		if gold[id] {
-			found++
-		}
-	}
-	if found == len(gold) {
-		r.StrictRecall++
-		if len(chosen) == len(gold) {
-			r.ExactMatch++
-		}
-	}
 }
 
 func latency(took []time.Duration) Latency {
@@ -285,5 +299,3 @@ func latency(took []time.Duration) Latency {
 	at := func(q float64) time.Duration { return took[min(len(took)-1, int(q*float64(len(took))))] }
 	return Latency{P50: ms(at(0.5)), P95: ms(at(0.95)), Mean: ms(sum / time.Duration(len(took)))}
 }
-
-func percent(x float64) float64 { return math.Round(x*1e4) / 100 }

@@ -26,30 +26,30 @@ func TestMetricsOfARankingAreAsByHand(t *testing.T) {
 		ranked = append(ranked, 7)
 	}
 	ranked = append(ranked, 3) // the fifteenth
-	r := Report{TableRecall: map[string]float64{}}
-	r.table(gold(1, 2, 3), ranked)
-	for k, want := range map[string]float64{"1": 0, "3": 1. / 3, "5": 2. / 3, "10": 2. / 3, "20": 1, "50": 1} {
-		if !near(r.TableRecall[k], want) {
-			t.Errorf("recall@%s = %v, want %v", k, r.TableRecall[k], want)
+	r := recall(gold(1, 2, 3), ranked)
+	for k, want := range map[int]float64{1: 0, 3: 1. / 3, 5: 2. / 3, 10: 2. / 3, 20: 1, 50: 1} {
+		if !near(r.At(k), want) {
+			t.Errorf("recall@%d = %v, want %v", k, r.At(k), want)
 		}
 	}
+	var o Outcome
+	o.rank(gold(1, 2, 3), ranked)
 	// DCG is 1/log2(3) + 1/log2(5); the ideal is 1 + 1/log2(3) + 1/log2(4).
 	for what, pair := range map[string][2]float64{
-		"hit@1": {r.Hit1, 0}, "MRR": {r.MRR, 0.5}, "NDCG@10": {r.NDCG10, 1.0616063 / 2.1309298}, "MAP@10": {r.MAP10, (1./2 + 2./4) / 3},
+		"hit@1": {o.Hit1, 0}, "MRR": {o.ReciprocalRank, 0.5}, "NDCG@10": {o.NDCG10, 1.0616063 / 2.1309298}, "MAP@10": {o.AP10, (1./2 + 2./4) / 3},
 	} {
 		if !near(pair[0], pair[1]) {
 			t.Errorf("%s = %v, want %v", what, pair[0], pair[1])
 		}
 	}
 
-	perfect := Report{TableRecall: map[string]float64{}}
-	perfect.table(gold(4), []uint32{4, 5})
-	if perfect.Hit1 != 1 || perfect.MRR != 1 || perfect.NDCG10 != 1 || perfect.MAP10 != 1 || perfect.TableRecall["1"] != 1 {
+	var perfect, missed Outcome
+	perfect.rank(gold(4), []uint32{4, 5})
+	if perfect.Hit1 != 1 || perfect.ReciprocalRank != 1 || perfect.NDCG10 != 1 || perfect.AP10 != 1 {
 		t.Errorf("a perfect ranking gets %+v", perfect)
 	}
-	missed := Report{TableRecall: map[string]float64{}}
-	missed.table(gold(4), nil)
-	if missed.Hit1+missed.MRR+missed.NDCG10+missed.MAP10+missed.TableRecall["50"] != 0 {
+	missed.rank(gold(4), nil)
+	if missed.Hit1+missed.ReciprocalRank+missed.NDCG10+missed.AP10+recall(gold(4), nil).At(50) != 0 {
 		t.Errorf("a ranking of nothing gets %+v", missed)
 	}
 }
@@ -61,9 +61,9 @@ func TestMetricsOfAContextAreAsByHand(t *testing.T) {
 	}{
 		{[]uint32{1, 2}, 1, 1}, {[]uint32{2, 3, 1}, 1, 0}, {[]uint32{1}, 0, 0}, {[]uint32{1, 3}, 0, 0}, {nil, 0, 0},
 	} {
-		var r Report
-		if r.set(gold(1, 2), tt.chosen); r.StrictRecall != tt.strict || r.ExactMatch != tt.exact {
-			t.Errorf("%v: strict recall %v, exact match %v", tt.chosen, r.StrictRecall, r.ExactMatch)
+		var o Outcome
+		if o.ground(gold(1, 2), tt.chosen); o.Strict != tt.strict || o.Exact != tt.exact {
+			t.Errorf("%v: strict recall %v, exact match %v", tt.chosen, o.Strict, o.Exact)
 		}
 	}
 }
