@@ -1,0 +1,128 @@
+package rank
+
+import (
+	"strings"
+
+	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/catalog"
+	"github.com/schemagate/schemagate/retrieval"
+)
+
+// shape is what the features ask of a snapshot again and again. It says nothing of who may see what: whoever asks it
+// leaves out what the view hides.
+type shape struct {
+	s          *catalog.Snapshot
+	columns    catalog.Range
+	tableOf    []uint32 // by column, counted from the first
+	databases  []string
+	databaseAt map[string]int
+	tablesOf   []catalog.Range     // by database
+	databaseOf []int               // by table
+	alike      [][]uint32          // tables, and columns, that bear one name but for case, in id order
+	alikeOf    []int               // by table or column
+	joins      [][]join            // by table
+	joinsOf    map[uint32][]join   // by column
+	speakers   map[uint32][]uint32 // the tables that a metric, relationship or past query speaks for
+	words      map[string][]string // of names
+}
+
+// join leads from a table or column to another table.
+type join struct{ relationship, table uint32 }
+
+func newShape(s *catalog.Snapshot) *shape {
+	sh := &shape{
+		s: s, columns: s.OfKind(catalog.KindColumn), databaseAt: map[string]int{},
+		joinsOf: map[uint32][]join{}, speakers: map[uint32][]uint32{}, words: map[string][]string{},
+	}
+	tables := s.OfKind(catalog.KindTable)
+	sh.alikeOf = make([]int, sh.columns.To)
+	groups := map[string]int{}
+	sh.tableOf = make([]uint32, sh.columns.Len())
+	sh.databaseOf = make([]int, tables.Len())
+	sh.joins = make([][]join, tables.Len())
+	for t := tables.From; t < tables.To; t++ {
+		o := s.Object(t)
+		if n := len(sh.databases); n == 0 || sh.databases[n-1] != o.Ref.Database {
+			sh.databaseAt[o.Ref.Database] = n
+			sh.databases = append(sh.databases, o.Ref.Database)
+			sh.tablesOf = append(sh.tablesOf, catalog.Range{From: t})
+		}
+		sh.tablesOf[len(sh.databases)-1].To = t + 1
+		sh.databaseOf[t] = len(sh.databases) - 1
+		sh.name(o, groups)
+		for r := s.ColumnIDs(t); r.From < r.To; r.From++ {
+			sh.tableOf[r.From-sh.columns.From] = t
+			sh.name(s.Object(r.From), groups)
+		}
+	}
+	for _, name := range sh.databases {
+		sh.words[name] = retrieval.Terms(name)
+	}
+	for _, k := range [...]catalog.Kind{catalog.KindMetric, catalog.KindRelationship, catalog.KindQuery} {
+		for _, o := range s.Objects(k) {
+			sh.speaker(&o)
+		}
+	}
+	return sh
+}
+
+// own is the name that an object has by itself.
+func own(r catalog.Ref) string {
+	if r.Kind == catalog.KindColumn {
+		return r.Column
+	}
+	return r.Table
+}
+
+func (sh *shape) name(o *catalog.Object, groups map[string]int) {
+	name := own(o.Ref)
+	key := o.Ref.Kind.String() + strings.ToLower(name)
+	group, ok := groups[key]
+	if !ok {
+		group = len(sh.alike)
+		groups[key] = group
+		sh.alike = append(sh.alike, nil)
+	}
+	sh.alike[group] = append(sh.alike[group], o.ID)
+	sh.alikeOf[o.ID] = group
+	if _, ok := sh.words[name]; !ok {
+		sh.words[name] = retrieval.Terms(name)
+	}
+}
+
+func (sh *shape) speaker(o *catalog.Object) {
+	var refs []catalog.Ref
+	switch {
+	case o.Metric != nil:
+		refs = o.Metric.Sources
+	case o.Query != nil:
+		refs = o.Query.Tables
+	case o.Relationship != nil:
+		refs = []catalog.Ref{o.Relationship.From[0], o.Relationship.To[0]}
+	}
+	for _, r := range refs {
+		if t, ok := sh.s.ID(r.TableRef()); ok {
+			sh.speakers[o.ID] = append(sh.speakers[o.ID], t)
+		}
+	}
+	if r := o.Relationship; r != nil && len(sh.speakers[o.ID]) == 2 {
+		from, to := sh.speakers[o.ID][0], sh.speakers[o.ID][1]
+		sh.joins[from] = append(sh.joins[from], join{o.ID, to})
+		sh.joins[to] = append(sh.joins[to], join{o.ID, from})
+		for i := range r.From {
+			if c, ok := sh.s.ID(r.From[i]); ok {
+				sh.joinsOf[c] = append(sh.joinsOf[c], join{o.ID, to})
+			}
+			if c, ok := sh.s.ID(r.To[i]); ok {
+				sh.joinsOf[c] = append(sh.joinsOf[c], join{o.ID, from})
+			}
+		}
+	}
+}
+
+func (sh *shape) table(column uint32) uint32 { return sh.tableOf[column-sh.columns.From] }
+
+// size returns how many of a range of objects the view shows.
+func size(r catalog.Range, v acl.View) int {
+	return int(v.Queryables().CardinalityInRange(uint64(r.From), uint64(r.To)))
+}

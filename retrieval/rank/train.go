@@ -1,0 +1,160 @@
+package rank
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/retrieval"
+	"github.com/schemagate/schemagate/retrieval/rank/boost"
+)
+
+// Lesson is a set of answered questions about one catalog.
+type Lesson struct {
+	Index    retrieval.Index
+	View     acl.View
+	Examples []Example
+}
+
+// Example is a question with what its answer needs.
+type Example struct {
+	Question string
+	Database string
+	Tables   map[uint32]bool
+	Columns  map[uint32]bool // may be empty if only the tables are known
+	// Group names what the example must not be judged by while learning: examples of one group are in one fold.
+	Group string
+}
+
+// DefaultConfig learns less from each lesson than boost's: trees that fit their own catalogs closely are worse on others.
+var DefaultConfig = boost.Config{
+	Trees: 120, Leaves: 8, MinLeaf: 200, Bins: 64, LearningRate: 0.08, Shrink: 30, RowShare: 0.7, FeatureShare: 0.7,
+}
+
+// folds is the number of parts that examples fall into. What a part's examples show of databases and tables to the
+// stages below is judged by models that learned from the other parts, as questions to come will be.
+const folds = 2
+
+// Columns that no word names say little. They are kept with this chance, and count for those that are not.
+const blankColumns = 0.3
+
+// Train learns a model. Lessons over catalogs of different sizes make one that holds in all of them.
+func Train(ctx context.Context, lessons []Lesson, c boost.Config, seed uint64, progress func(string)) (*Model, error) {
+	t := trainer{ctx: ctx, lessons: lessons, config: c, seed: seed, progress: progress}
+	if progress == nil {
+		t.progress = func(string) {}
+	}
+	for _, l := range lessons {
+		t.shapes = append(t.shapes, newShape(l.View.Snapshot()))
+	}
+	database, err := t.stage("databases", databaseFeatures, t.databaseRows)
+	if err != nil {
+		return nil, err
+	}
+	t.set(func(m *Model, fold int) { m.database = database[fold] })
+	table, err := t.stage("tables", tableFeatures, t.tableRows)
+	if err != nil {
+		return nil, err
+	}
+	t.set(func(m *Model, fold int) { m.table = table[fold] })
+	column, err := t.stage("columns", columnFeatures, t.columnRows)
+	if err != nil {
+		return nil, err
+	}
+	return &Model{database[folds], table[folds], column[folds]}, nil
+}
+
+type trainer struct {
+	ctx      context.Context
+	lessons  []Lesson
+	shapes   []*shape
+	config   boost.Config
+	seed     uint64
+	progress func(string)
+	models   [folds]Model // what each fold is judged by: learned without it
+}
+
+func (t *trainer) set(f func(m *Model, fold int)) {
+	for i := range t.models {
+		f(&t.models[i], i)
+	}
+}
+
+// fold is by the group's name, so that it is the same in every lesson.
+func fold(group string) int {
+	h := uint32(2166136261)
+	for i := range len(group) {
+		h = (h ^ uint32(group[i])) * 16777619
+	}
+	return int(h>>16) % folds
+}
+
+// stage learns one part of a model: without each fold, and from all.
+func (t *trainer) stage(what string, features int, rows func(*boost.Rows, *scene, *Example, *Model, *rand.Rand)) ([folds + 1]*boost.Model, error) {
+	var out [folds + 1]*boost.Model
+	var sets [folds + 1]boost.Rows
+	for i := range sets {
+		sets[i].Features = features
+	}
+	for i, l := range t.lessons {
+		for j := range l.Examples {
+			if err := t.ctx.Err(); err != nil {
+				return out, err
+			}
+			e := &l.Examples[j]
+			own := fold(e.Group)
+			got := boost.Rows{Features: features}
+			rows(&got, newScene(e.Question, t.shapes[i], l.Index, l.View), e, &t.models[own], rand.New(rand.NewPCG(t.seed, uint64(i)<<32|uint64(j))))
+			for k := range sets {
+				if k != own {
+					sets[k].Values = append(sets[k].Values, got.Values...)
+					sets[k].Labels = append(sets[k].Labels, got.Labels...)
+					sets[k].Weights = append(sets[k].Weights, got.Weights...)
+				}
+			}
+		}
+	}
+	t.progress(fmt.Sprintf("learning %s from %d rows", what, sets[folds].Len()))
+	for k := range sets {
+		m, err := boost.Train(&sets[k], t.config, t.seed)
+		if err != nil {
+			return out, fmt.Errorf("rank: train on %s: %w", what, err)
+		}
+		out[k] = m
+	}
+	return out, nil
+}
+
+func (t *trainer) databaseRows(into *boost.Rows, sc *scene, e *Example, _ *Model, _ *rand.Rand) {
+	for i, d := range sc.base.Databases[:min(judgedDatabases, len(sc.base.Databases))] {
+		into.Add(sc.databaseFeatures(i), d.Name == e.Database, 1)
+	}
+}
+
+func (t *trainer) tableRows(into *boost.Rows, sc *scene, e *Example, _ *Model, _ *rand.Rand) {
+	for i, x := range sc.base.Tables {
+		if sc.s.Object(x.ID).Ref.Database == e.Database {
+			into.Add(sc.tableFeatures(i), e.Tables[x.ID], 1)
+		}
+	}
+}
+
+func (t *trainer) columnRows(into *boost.Rows, sc *scene, e *Example, m *Model, r *rand.Rand) {
+	if len(e.Columns) == 0 {
+		return
+	}
+	databases := m.databases(sc)
+	tables := m.tables(sc, databases)
+	list := sc.candidates(tables)
+	for i, features := range sc.columnFeatures(list, databases, tables) {
+		weight := float32(1)
+		if list[i].share == 0 && !e.Columns[list[i].id] {
+			if r.Float64() >= blankColumns {
+				continue
+			}
+			weight = 1 / blankColumns
+		}
+		into.Add(features, e.Columns[list[i].id], weight)
+	}
+}
