@@ -35,6 +35,21 @@ const maxQuestion = 16 << 10
 // ErrBadRequest is wrapped by errors about the request itself: nothing was decided and nothing recorded.
 var ErrBadRequest = errors.New("bad request")
 
+// Fault is a failure that is nobody's no. Error says nothing but where the reason stands, since the reason may name what
+// the asker may not see, such as a column that a row filter reads; Unwrap gives it to code.
+type Fault struct {
+	Record string // in the audit log
+	cause  error
+}
+
+// Error names the record that holds the reason.
+func (f *Fault) Error() string {
+	return fmt.Sprintf("the request failed; whoever keeps the audit log finds the reason under record %s", f.Record)
+}
+
+// Unwrap returns the reason, which is not for the asker.
+func (f *Fault) Unwrap() error { return f.cause }
+
 func (r Request) validate() error {
 	switch {
 	case len(r.Question) > maxQuestion:
@@ -319,8 +334,12 @@ func (q *question) end(ctx context.Context, err error) error {
 		return fmt.Errorf("api: the answer is withheld because its record could not be written: %w", failed)
 	}
 	q.answer.Record = id
-	if no != nil {
+	var class *execute.Error
+	switch {
+	case err == nil, no != nil:
 		return nil
+	case errors.Is(err, ErrBadRequest), errors.As(err, &class), errors.Is(err, context.Canceled):
+		return err // these say nothing but what the asker knows
 	}
-	return err
+	return &Fault{Record: id, cause: err}
 }

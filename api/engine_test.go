@@ -226,3 +226,20 @@ func TestAQuestionIsAnsweredFromTheEditionInPlace(t *testing.T) {
 		t.Errorf("after the swap the context holds %s", got)
 	}
 }
+
+func TestAFaultNamesItsRecordAndNothingHidden(t *testing.T) {
+	l := &log{}
+	e := engine(t, "", l)
+	e.Swap(edition(t, strings.Replace(policy, "shop.orders", "shop.orders.amount", 1)+`
+row_filters:
+  - {table: shop.orders, roles: [reader], using: "id = = 7"}
+`))
+	_, err := e.Guard(context.Background(), ask("alice", ""), "shop", "SELECT amount FROM orders")
+	var fault *api.Fault
+	if !errors.As(err, &fault) || fault.Record != "record-1" || strings.Contains(err.Error(), "id =") || strings.Contains(err.Error(), "orders") {
+		t.Errorf("got %v", err)
+	}
+	if r := l.records[0]; r.Outcome != audit.Failed || !strings.Contains(r.Detail, "row filter on shop.orders") {
+		t.Errorf("record %+v", r)
+	}
+}
