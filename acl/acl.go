@@ -89,6 +89,7 @@ const (
 	CodeMissingAttribute   = "missing-attribute"   // a row filter needs an attribute that the principal lacks
 	CodeTooLarge           = "too-large"           // over a limit on size or depth
 	CodeDialectUnsupported = "dialect-unsupported" // no guard for the database's dialect
+	CodeAccessChanged      = "access-changed"      // what the principal may see changed while they asked
 )
 
 // NotAvailable is the refusal for a name that is denied or absent. said is the name as the asker wrote it; detail

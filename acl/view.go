@@ -146,7 +146,7 @@ func withoutRows(o catalog.Object) catalog.Object {
 	case o.Table != nil:
 		o.Table.Rows = nil
 	case o.Column != nil:
-		o.Column.Samples, o.Column.NullShare, o.Column.Distinct = nil, nil, nil
+		o.Column.Samples, o.Column.Dictionary, o.Column.NullShare, o.Column.Distinct = nil, nil, nil, nil
 	}
 	return o
 }

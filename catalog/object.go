@@ -53,9 +53,13 @@ type Column struct {
 
 	// The rest comes from rows, and is withheld from whoever may not see all of them (see package acl).
 
-	Samples   []string `json:"samples,omitempty"`
-	NullShare *float64 `json:"null_share,omitempty"` // 0 to 1
-	Distinct  *int64   `json:"distinct,omitempty"`
+	Samples []string `json:"samples,omitempty"`
+	// Dictionary lists the values of a text column that has few of them, none longer than a line, in order of text. Where
+	// the table is too large to be read whole it may lack some. It is for finding columns by what is in them; what shows
+	// values shows Samples.
+	Dictionary []string `json:"dictionary,omitempty"`
+	NullShare  *float64 `json:"null_share,omitempty"` // 0 to 1
+	Distinct   *int64   `json:"distinct,omitempty"`
 }
 
 // Metric is a number with a business definition.

@@ -239,7 +239,7 @@ func TestAViewEqualsTheCatalogThatItStandsFor(t *testing.T) {
 						t.Fatalf("%s reads %s as\n%s\nwhich alone reads\n%s\n%s", name, x.Ref, must(o), must(alone), text)
 					}
 					if x.Column != nil && !v.Raw(x.ID) {
-						gone[x.Column.Samples[0]] = x.Ref
+						gone[x.Column.Samples[0]], gone[x.Column.Dictionary[0]] = x.Ref, x.Ref
 					}
 				}
 				if visible != restricted.Len() {

@@ -23,7 +23,7 @@ func shop(t fataler) *catalog.Snapshot {
 		for i, c := range columns {
 			objects = append(objects, catalog.Object{
 				Ref:    catalog.ColumnRef(r.Database, r.Schema, r.Table, c),
-				Column: &catalog.Column{Position: i, Samples: []string{"sample of " + c}, NullShare: &share, Distinct: number(9)},
+				Column: &catalog.Column{Position: i, Samples: []string{"sample of " + c}, Dictionary: []string{"a value of " + c}, NullShare: &share, Distinct: number(9)},
 			})
 		}
 		out := &catalog.Table{Rows: number(1000)}
@@ -279,7 +279,7 @@ func TestWhatComesFromRowsIsWithheldFromWhoeverDoesNotSeeThemAll(t *testing.T) {
 				case o.Table != nil && (got.Table.Rows != nil) != v.Raw(o.ID):
 					t.Errorf("the rows of %s are %v", o.Ref, got.Table.Rows)
 				case o.Column != nil:
-					for _, shown := range []bool{got.Column.Samples != nil, got.Column.NullShare != nil, got.Column.Distinct != nil} {
+					for _, shown := range []bool{got.Column.Samples != nil, got.Column.Dictionary != nil, got.Column.NullShare != nil, got.Column.Distinct != nil} {
 						if shown != v.Raw(o.ID) {
 							t.Errorf("%s shows %+v", o.Ref, got.Column)
 						}

@@ -40,7 +40,7 @@ func drawCatalog(t *rapid.T) *catalog.Snapshot {
 			columns = append(columns, c)
 			share, distinct := 0.5, int64(3)
 			objects = append(objects, catalog.Object{Ref: c, Column: &catalog.Column{
-				Position: j, Samples: []string{fmt.Sprintf("val%dx%dq", i, j)}, NullShare: &share, Distinct: &distinct}})
+				Position: j, Samples: []string{fmt.Sprintf("val%dx%dq", i, j)}, Dictionary: []string{fmt.Sprintf("dic%dx%dq", i, j)}, NullShare: &share, Distinct: &distinct}})
 		}
 		if rapid.Bool().Draw(t, "key") {
 			to := rapid.SampledFrom(columns).Draw(t, "to")

@@ -156,7 +156,7 @@ func (r *benchReader) add(c *benchColumn) {
 		rel.object.Table.PrimaryKey = append(rel.object.Table.PrimaryKey, c.Column)
 	}
 	if r.NamesOnly {
-		rel.add(c.Column, "", false, catalog.Column{Type: c.Type})
+		rel.add(c.Column, "", holdsOther, catalog.Column{Type: c.Type})
 		return
 	}
 	if r.dropped(key) {
@@ -168,7 +168,7 @@ func (r *benchReader) add(c *benchColumn) {
 			values = append(values, text)
 		}
 	}
-	rel.add(c.Column, c.Description, false, catalog.Column{Type: c.Type, Samples: samples(values), NullShare: c.NullShare, Distinct: c.Distinct})
+	rel.add(c.Column, c.Description, holdsOther, catalog.Column{Type: c.Type, Samples: samples(values), NullShare: c.NullShare, Distinct: c.Distinct})
 	rel.columns[len(rel.columns)-1].Synonyms = otherName(c.NaturalName, c.Column)
 }
 

@@ -96,7 +96,18 @@ func (s *mysqlSource) Read(ctx context.Context, progress func(string)) (Content,
 		return Content{}, fmt.Errorf("read the schema: %w", oneLine(err, s.config.Passwd))
 	}
 	err = measure(ctx, r.relations, progress,
-		func(ctx context.Context, rel *relation) error { return r.measure(ctx, db, rel) },
+		func(ctx context.Context, rel *relation) error {
+			if err := r.measure(ctx, db, rel); err != nil {
+				return err
+			}
+			// As bytes, values that differ in letter case or accents count as different, so that the same rows always give the
+			// same dictionary.
+			table := mysqlTable(rel)
+			completeDictionaries(ctx, db, rel, func(column string) string {
+				return fmt.Sprintf("%sDISTINCT CAST(v AS BINARY) FROM (SELECT %s AS v FROM %s LIMIT %d) AS t LIMIT %d", mysqlDeadline, mysqlText(column, dictionaryChars+1), table, dictionaryRows, dictionaryValues+1)
+			}, progress)
+			return nil
+		},
 		func(ctx context.Context, _ error) bool { return db.PingContext(ctx) != nil })
 	if err != nil {
 		return Content{}, oneLine(err, s.config.Passwd)
@@ -181,25 +192,31 @@ func (r *mysqlReader) columns(ctx context.Context, tx *sql.Tx, database string) 
 			return err
 		}
 		if rel := r.byName[mysqlName{database, table}]; rel != nil {
-			rel.add(name, comment, mysqlBinary(kind), catalog.Column{Type: typ, NotNull: nullable == "NO"})
+			rel.add(name, comment, mysqlHolds(kind), catalog.Column{Type: typ, NotNull: nullable == "NO"})
 		}
 		return nil
 	}, `SELECT table_name, column_name, column_type, data_type, is_nullable, coalesce(column_comment, '')
 		FROM information_schema.columns WHERE table_schema = ? ORDER BY table_name, ordinal_position`, database)
 }
 
-// mysqlBinary reports whether values of a data type are bytes and not text.
-func mysqlBinary(dataType string) bool {
-	switch strings.ToLower(dataType) {
+// mysqlHolds tells what values of a data type are.
+func mysqlHolds(dataType string) holding {
+	dataType = strings.ToLower(dataType)
+	switch dataType {
 	case "bit", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "vector":
-		return true
+		return holdsBytes
+	case "enum", "set":
+		return holdsText
 	}
 	for _, part := range []string{"blob", "binary", "geom"} {
-		if strings.Contains(strings.ToLower(dataType), part) {
-			return true
+		if strings.Contains(dataType, part) {
+			return holdsBytes
 		}
 	}
-	return false
+	if strings.Contains(dataType, "char") || strings.Contains(dataType, "text") {
+		return holdsText
+	}
+	return holdsOther
 }
 
 // keys reads unique indexes, in the order of their columns. MySQL lists an index over an expression without a column.
@@ -263,15 +280,13 @@ var mysqlDeadline = fmt.Sprintf("/*M! SET STATEMENT max_statement_time=%d FOR */
 	int(sampleTimeout.Seconds()), sampleTimeout.Milliseconds())
 
 func (r *mysqlReader) measure(ctx context.Context, db *sql.DB, rel *relation) error {
-	ref := rel.object.Ref
-	table := quoteMySQL(ref.Database) + "." + quoteMySQL(ref.Table)
+	table := mysqlTable(rel)
 	var columns []string
 	for i, c := range rel.columns {
-		name := quoteMySQL(c.Ref.Column)
-		if rel.binary[i] {
-			columns = append(columns, fmt.Sprintf("CASE WHEN %s IS NOT NULL THEN 0 END", name))
+		if rel.holds[i] == holdsBytes {
+			columns = append(columns, fmt.Sprintf("CASE WHEN %s IS NOT NULL THEN 0 END", quoteMySQL(c.Ref.Column)))
 		} else {
-			columns = append(columns, fmt.Sprintf("left(CAST(%s AS CHAR), %d)", name, sampleChars+1))
+			columns = append(columns, mysqlText(c.Ref.Column, sampleChars+1))
 		}
 	}
 	whole, err := sample(ctx, db, fmt.Sprintf("%s%s FROM %s LIMIT %d", mysqlDeadline, strings.Join(columns, ", "), table, sampleLimit(len(columns))), rel)
@@ -283,6 +298,15 @@ func (r *mysqlReader) measure(ctx context.Context, db *sql.DB, rel *relation) er
 		rel.object.Table.Rows = &n
 	}
 	return err
+}
+
+func mysqlTable(r *relation) string {
+	return quoteMySQL(r.object.Ref.Database) + "." + quoteMySQL(r.object.Ref.Table)
+}
+
+// mysqlText reads a column as text of so many characters.
+func mysqlText(column string, chars int) string {
+	return fmt.Sprintf("left(CAST(%s AS CHAR), %d)", quoteMySQL(column), chars)
 }
 
 func quoteMySQL(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

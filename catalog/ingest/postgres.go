@@ -68,7 +68,16 @@ func (s *postgresSource) Read(ctx context.Context, progress func(string)) (Conte
 		return Content{}, fmt.Errorf("read the schema: %w", oneLine(err, s.config.Password))
 	}
 	err = measure(ctx, r.relations, progress,
-		func(ctx context.Context, r *relation) error { return measurePostgres(ctx, db, r) },
+		func(ctx context.Context, r *relation) error {
+			if err := measurePostgres(ctx, db, r); err != nil {
+				return err
+			}
+			table := postgresTable(r)
+			completeDictionaries(ctx, db, r, func(column string) string {
+				return fmt.Sprintf("SELECT DISTINCT v FROM (SELECT %s AS v FROM %s LIMIT %d) AS t LIMIT %d", postgresText(column, dictionaryChars+1), table, dictionaryRows, dictionaryValues+1)
+			}, progress)
+			return nil
+		},
 		func(ctx context.Context, _ error) bool { return db.PingContext(ctx) != nil })
 	if err != nil {
 		return Content{}, oneLine(err, s.config.Password)
@@ -140,16 +149,23 @@ func (r *postgresReader) columns(ctx context.Context, tx *sql.Tx) error {
 	return each(ctx, tx, func(scan func(...any) error) error {
 		var oid int64
 		var name, typ, comment string
-		var notNull, binary bool
-		if err := scan(&oid, &name, &typ, &notNull, &comment, &binary); err != nil {
+		var notNull, text, bytes bool
+		if err := scan(&oid, &name, &typ, &notNull, &comment, &text, &bytes); err != nil {
 			return err
 		}
+		holds := holdsOther
+		switch {
+		case bytes:
+			holds = holdsBytes
+		case text:
+			holds = holdsText
+		}
 		if rel := r.byOID[oid]; rel != nil {
-			rel.add(name, comment, binary, catalog.Column{Type: typ, NotNull: notNull})
+			rel.add(name, comment, holds, catalog.Column{Type: typ, NotNull: notNull})
 		}
 		return nil
 	}, `SELECT a.attrelid::bigint, a.attname::text, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-			coalesce(col_description(a.attrelid, a.attnum), ''), 'bytea'::regtype IN (t.oid, t.typbasetype)
+			coalesce(col_description(a.attrelid, a.attnum), ''), t.typcategory IN ('S', 'E'), 'bytea'::regtype IN (t.oid, t.typbasetype)
 		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_type t ON t.oid = a.atttypid
 		WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 		ORDER BY a.attrelid, a.attnum`)
@@ -221,15 +237,13 @@ func (r *postgresReader) foreignKeys(ctx context.Context, tx *sql.Tx) error {
 }
 
 func measurePostgres(ctx context.Context, db *sql.DB, r *relation) error {
-	ref := r.object.Ref
-	table := pgx.Identifier{ref.Schema, ref.Table}.Sanitize()
+	table := postgresTable(r)
 	var columns []string
 	for i, c := range r.columns {
-		name := pgx.Identifier{c.Ref.Column}.Sanitize()
-		if r.binary[i] {
-			columns = append(columns, fmt.Sprintf("CASE WHEN %s IS NOT NULL THEN 0 END", name))
+		if r.holds[i] == holdsBytes {
+			columns = append(columns, fmt.Sprintf("CASE WHEN %s IS NOT NULL THEN 0 END", pgx.Identifier{c.Ref.Column}.Sanitize()))
 		} else {
-			columns = append(columns, fmt.Sprintf("left(%s::text, %d)", name, sampleChars+1))
+			columns = append(columns, postgresText(c.Ref.Column, sampleChars+1))
 		}
 	}
 	whole, err := sample(ctx, db, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", strings.Join(columns, ", "), table, sampleLimit(len(columns))), r)
@@ -246,6 +260,15 @@ func measurePostgres(ctx context.Context, db *sql.DB, r *relation) error {
 		}
 	}
 	return analysed(ctx, db, r)
+}
+
+func postgresTable(r *relation) string {
+	return pgx.Identifier{r.object.Ref.Schema, r.object.Ref.Table}.Sanitize()
+}
+
+// postgresText reads a column as text of so many characters.
+func postgresText(column string, chars int) string {
+	return fmt.Sprintf("left(%s::text, %d)", pgx.Identifier{column}.Sanitize(), chars)
 }
 
 // plannedRows is the planner's estimate, which follows the size of the table also where it was never analysed.
@@ -296,8 +319,11 @@ func analysed(ctx context.Context, db *sql.DB, r *relation) error {
 				n := int64(distinct)
 				o.Column.Distinct = &n
 			}
-			if !r.binary[i] {
+			if r.holds[i] != holdsBytes {
 				o.Column.Samples = samples(append(common, o.Column.Samples...))
+			}
+			if r.holds[i] == holdsText && distinct == float64(len(common)) {
+				o.Column.Dictionary = dictionary(common) // they are all there is
 			}
 		}
 	}

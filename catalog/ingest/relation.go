@@ -12,23 +12,33 @@ import (
 type relation struct {
 	object  catalog.Object
 	columns []catalog.Object
-	binary  []bool // by column: its values are bytes, of which no sample is shown
+	holds   []holding // by column
+	few     []int     // columns of text that had few values in the rows looked at, where those were not all rows
 	// stored tells that the rows lie in this database. Those of a SQL view or a foreign table may take any amount of
 	// work to produce, so they are not looked at.
 	stored bool
 }
 
+// holding is what the values of a column are.
+type holding uint8
+
+const (
+	holdsOther holding = iota // numbers, times and whatever else is no text
+	holdsText
+	holdsBytes // of which no sample is shown
+)
+
 func newRelation(ref catalog.Ref, description string) *relation {
 	return &relation{object: catalog.Object{Ref: ref, Description: description, Table: &catalog.Table{}}, stored: true}
 }
 
-func (r *relation) add(name, description string, binary bool, c catalog.Column) {
+func (r *relation) add(name, description string, holds holding, c catalog.Column) {
 	ref := r.object.Ref
 	c.Position = len(r.columns)
 	r.columns = append(r.columns, catalog.Object{
 		Ref: catalog.ColumnRef(ref.Database, ref.Schema, ref.Table, name), Description: description, Column: &c,
 	})
-	r.binary = append(r.binary, binary)
+	r.holds = append(r.holds, holds)
 }
 
 func flatten(relations []*relation) []catalog.Object {

@@ -83,6 +83,9 @@ func TestPostgres(t *testing.T) {
 		`CREATE TABLE sales.clicks (at date, id int, FOREIGN KEY (at, id) REFERENCES sales.events)`,
 		`CREATE TABLE sales.large AS SELECT i % 3 AS kind, CASE WHEN i % 4 = 0 THEN i END AS some FROM generate_series(1, 120000) AS i`, `ANALYZE sales.large`,
 		`CREATE TABLE sales.unanalysed WITH (autovacuum_enabled = off) AS SELECT i FROM generate_series(1, 120000) AS i`,
+		`CREATE TABLE sales.wide WITH (autovacuum_enabled = off) AS SELECT 'kind ' || i % 3 AS analysed, 'v' || i % 5000 AS many FROM generate_series(1, 120000) AS i`, `ANALYZE sales.wide`,
+		`CREATE TABLE sales.guessed WITH (autovacuum_enabled = off) AS SELECT CASE WHEN i > 100000 THEN 'beyond' WHEN i > 90000 THEN 'rare' ELSE 'usual' END AS some,
+			CASE WHEN i > 90000 THEN 'v' || i ELSE 'v' END AS too_many FROM generate_series(1, 120000) AS i`,
 		`CREATE EXTENSION IF NOT EXISTS pg_stat_statements`,
 	)
 	for _, n := range awkward {
@@ -100,7 +103,7 @@ func TestPostgres(t *testing.T) {
 		}
 	}
 	if want := []string{"crm.customers", "sales.Orders", "sales.big", "sales.clicks", "sales.events", "sales.events_2024", "sales.events_2025",
-		"sales.kept", "sales.large", "sales.orders", "sales.parcels", "sales.unanalysed"}; !slices.Equal(tables, want) {
+		"sales.guessed", "sales.kept", "sales.large", "sales.orders", "sales.parcels", "sales.unanalysed", "sales.wide"}; !slices.Equal(tables, want) {
 		t.Errorf("tables %q, want %q", tables, want)
 	}
 	for _, n := range append([]string{"customers"}, awkward...) {
@@ -126,6 +129,17 @@ func TestPostgres(t *testing.T) {
 	if mail.Description != "login name" || mail.Column.Type != "character varying(80)" || !mail.Column.NotNull || number(mail.Column.Distinct) != int64(2) {
 		t.Errorf("E-Mail reads %q %+v", mail.Description, mail.Column)
 	}
+	dictionaries(t, s, map[catalog.Ref][]string{
+		catalog.ColumnRef(name, "crm", "customers", "E-Mail"):   {"ada@example.org", "bob@example.org"},
+		catalog.ColumnRef(name, "crm", "customers", "id"):       nil,
+		catalog.ColumnRef(name, "crm", "customers", "photo"):    nil,
+		catalog.ColumnRef(name, "sales", "Orders", "mood"):      {"glad", "sad"},
+		catalog.ColumnRef(name, "sales", "Orders", "tags"):      nil,
+		catalog.ColumnRef(name, "sales", "wide", "analysed"):    {"kind 0", "kind 1", "kind 2"},
+		catalog.ColumnRef(name, "sales", "wide", "many"):        nil,
+		catalog.ColumnRef(name, "sales", "guessed", "some"):     {"rare", "usual"},
+		catalog.ColumnRef(name, "sales", "guessed", "too_many"): nil,
+	})
 	if photo := object(t, s, catalog.ColumnRef(name, "crm", "customers", "photo")).Column; photo.Samples != nil || number(photo.NullShare) != 0.5 {
 		t.Errorf("photo has samples %q and a null share of %v", photo.Samples, number(photo.NullShare))
 	}
@@ -182,6 +196,15 @@ func TestPostgres(t *testing.T) {
 		wrong.User = url.UserPassword(address.User.Username(), "open sesame")
 		faultOfOneLine(t, &wrong, "authentication failed")
 	})
+}
+
+func dictionaries(t *testing.T, s *catalog.Snapshot, want map[catalog.Ref][]string) {
+	t.Helper()
+	for ref, values := range want {
+		if got := object(t, s, ref).Column.Dictionary; !slices.Equal(got, values) {
+			t.Errorf("the dictionary of %s is %q, want %q", ref, got, values)
+		}
+	}
 }
 
 func pgQuote(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
@@ -248,6 +271,8 @@ func TestMySQL(t *testing.T) {
 		"CREATE TABLE `Ingest sales`.large (kind int, some int)",
 		"INSERT INTO `Ingest sales`.large WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT a.i % 3, IF(a.i % 4 = 0, a.i, NULL) FROM n a, n b LIMIT 120000",
 		"ANALYZE TABLE `Ingest sales`.large",
+		"CREATE TABLE `Ingest sales`.guessed (some varchar(20), too_many varchar(20))",
+		"INSERT INTO `Ingest sales`.guessed WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999), r AS (SELECT a.i + 1000 * b.i AS i FROM n a, n b WHERE b.i < 120) SELECT CASE WHEN i >= 100000 THEN 'beyond' WHEN i > 90000 THEN IF(i % 2, 'Rare', 'rare') ELSE 'usual' END, IF(i > 90000, CONCAT('v', i), 'v') FROM r ORDER BY i",
 	)
 	var taken []string
 	for _, n := range awkward {
@@ -285,6 +310,14 @@ func TestMySQL(t *testing.T) {
 	if mail.Description != "login name" || mail.Column.Type != "varchar(80)" || !mail.Column.NotNull || number(mail.Column.Distinct) != int64(2) {
 		t.Errorf("E-Mail reads %q %+v", mail.Description, mail.Column)
 	}
+	dictionaries(t, s, map[catalog.Ref][]string{
+		catalog.ColumnRef(crm, "", "customers", "E-Mail"):   {"ada@example.org", "bob@example.org"},
+		catalog.ColumnRef(crm, "", "customers", "born"):     nil,
+		catalog.ColumnRef(crm, "", "customers", "photo"):    nil,
+		catalog.ColumnRef(sales, "", "Orders", "mood"):      {"glad", "sad"},
+		catalog.ColumnRef(sales, "", "guessed", "some"):     {"Rare", "rare", "usual"},
+		catalog.ColumnRef(sales, "", "guessed", "too_many"): nil,
+	})
 	if photo := object(t, s, catalog.ColumnRef(crm, "", "customers", "photo")).Column; photo.Samples != nil || number(photo.NullShare) != 0.5 {
 		t.Errorf("photo has samples %q and a null share of %v", photo.Samples, number(photo.NullShare))
 	}

@@ -250,7 +250,16 @@ func (s *sqliteSource) Read(ctx context.Context, progress func(string)) (Content
 		relations = append(relations, found...)
 	}
 	err = measure(ctx, relations, progress,
-		func(ctx context.Context, r *relation) error { return measureSQLite(ctx, db, r) },
+		func(ctx context.Context, r *relation) error {
+			if err := measureSQLite(ctx, db, r); err != nil {
+				return err
+			}
+			table := sqliteTable(r)
+			completeDictionaries(ctx, db, r, func(column string) string {
+				return fmt.Sprintf("SELECT DISTINCT v FROM (SELECT %s AS v FROM %s LIMIT %d) WHERE typeof(v) = 'text' LIMIT %d", sqliteText(column, dictionaryChars+1), table, dictionaryRows, dictionaryValues+1)
+			}, progress)
+			return nil
+		},
 		func(_ context.Context, err error) bool { return sqliteUnreadable(err) })
 	if err != nil {
 		return Content{}, err
@@ -353,7 +362,7 @@ func (r sqliteReader) columns(ctx context.Context, rel *relation) error {
 			r.progress(fmt.Sprintf("left out a column without a name in %s", rel.object.Ref))
 		default:
 			rowID := c.keyAt == 1 && strings.EqualFold(c.typ, "INTEGER")
-			rel.add(c.name, "", false, catalog.Column{Type: c.typ, NotNull: c.notNull || rowID})
+			rel.add(c.name, "", sqliteHolds(c.typ), catalog.Column{Type: c.typ, NotNull: c.notNull || rowID})
 			if c.keyAt > 0 {
 				key[c.keyAt] = c.name
 			}
@@ -363,6 +372,17 @@ func (r sqliteReader) columns(ctx context.Context, rel *relation) error {
 		rel.object.Table.PrimaryKey = append(rel.object.Table.PrimaryKey, key[i])
 	}
 	return nil
+}
+
+// sqliteHolds tells from a declared type what it is meant for; a column without one may hold text.
+func sqliteHolds(typ string) holding {
+	typ = strings.ToUpper(typ)
+	for _, part := range []string{"CHAR", "TEXT", "CLOB", "STRING", "ENUM"} {
+		if typ == "" || strings.Contains(typ, part) {
+			return holdsText
+		}
+	}
+	return holdsOther
 }
 
 func (r sqliteReader) uniqueKeys(ctx context.Context, rel *relation) error {
@@ -447,13 +467,10 @@ func (r *relation) spelling(name string) string {
 }
 
 func measureSQLite(ctx context.Context, db *sql.DB, r *relation) error {
-	ref := r.object.Ref
-	schema := quoteSQLite(cmp.Or(ref.Schema, "main"))
-	table := schema + "." + quoteSQLite(ref.Table)
+	ref, table := r.object.Ref, sqliteTable(r)
 	var columns []string
 	for _, c := range r.columns {
-		name := quoteSQLite(c.Ref.Column)
-		columns = append(columns, fmt.Sprintf("CASE typeof(%s) WHEN 'blob' THEN 0 ELSE substr(CAST(%s AS TEXT), 1, %d) END", name, name, sampleChars+1))
+		columns = append(columns, sqliteText(c.Ref.Column, sampleChars+1))
 	}
 	whole, err := sample(ctx, db, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", strings.Join(columns, ", "), table, sampleLimit(len(columns))), r)
 	if err != nil || whole {
@@ -465,7 +482,7 @@ func measureSQLite(ctx context.Context, db *sql.DB, r *relation) error {
 	}
 	// ANALYZE leaves the number of rows as the first word of stat.
 	var stat string
-	err = db.QueryRowContext(ctx, "SELECT stat FROM "+schema+".sqlite_stat1 WHERE tbl = ? LIMIT 1", ref.Table).Scan(&stat)
+	err = db.QueryRowContext(ctx, "SELECT stat FROM "+quoteSQLite(cmp.Or(ref.Schema, "main"))+".sqlite_stat1 WHERE tbl = ? LIMIT 1", ref.Table).Scan(&stat)
 	if err != nil {
 		return nil // never analysed, so the number stays unknown
 	}
@@ -474,6 +491,16 @@ func measureSQLite(ctx context.Context, db *sql.DB, r *relation) error {
 		r.object.Table.Rows = &n
 	}
 	return nil
+}
+
+func sqliteTable(r *relation) string {
+	return quoteSQLite(cmp.Or(r.object.Ref.Schema, "main")) + "." + quoteSQLite(r.object.Ref.Table)
+}
+
+// sqliteText reads a column as text of so many characters, and bytes as 0.
+func sqliteText(column string, chars int) string {
+	name := quoteSQLite(column)
+	return fmt.Sprintf("CASE typeof(%s) WHEN 'blob' THEN 0 ELSE substr(CAST(%s AS TEXT), 1, %d) END", name, name, chars)
 }
 
 func quoteSQLite(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

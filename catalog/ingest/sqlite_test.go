@@ -138,6 +138,41 @@ func TestSQLiteSamplesABigTable(t *testing.T) {
 	}
 }
 
+func TestSQLiteTextOfFewValuesHasADictionary(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.sqlite")
+	sqliteFile(t, path, `CREATE TABLE t (county TEXT, code VARCHAR(5), many TEXT, long TEXT, n INT, part TEXT)`,
+		`WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 201)
+			INSERT INTO t SELECT 'County ' || printf('%03d', i % 200), iif(i % 2, 'b ', NULL), 'm' || i, 'short', i % 3, 'p' FROM s`,
+		`INSERT INTO t VALUES ('County 000', 'a', '', '`+strings.Repeat("ü", 65)+`', 1, x'00')`)
+	s := load(t, "sqlite:"+path)
+	counties := object(t, s, catalog.ColumnRef("s", "", "t", "county")).Column
+	if d := counties.Dictionary; len(d) != 200 || d[0] != "County 000" || d[199] != "County 199" || len(counties.Samples) != 10 {
+		t.Errorf("%d counties %q and %d samples, want all 200 in order and 10", len(d), d, len(counties.Samples))
+	}
+	if d := object(t, s, catalog.ColumnRef("s", "", "t", "code")).Column.Dictionary; !slices.Equal(d, []string{"a", "b"}) {
+		t.Errorf("codes %q, want a and b", d)
+	}
+	for column, why := range map[string]string{"many": "there are 201 values", "long": "one has 65 characters", "n": "numbers are no text", "part": "some are bytes"} {
+		if d := object(t, s, catalog.ColumnRef("s", "", "t", column)).Column.Dictionary; d != nil {
+			t.Errorf("%s has a dictionary of %d, though %s", column, len(d), why)
+		}
+	}
+}
+
+func TestSQLiteDictionaryOfABigTableLooksFurtherThanSamples(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s.sqlite")
+	sqliteFile(t, path, `CREATE TABLE t (late TEXT, more TEXT, longer TEXT, bytes TEXT)`, `WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < 100100)
+		INSERT INTO t SELECT CASE WHEN i > 100000 THEN 'beyond the bound' WHEN i > 90000 THEN 'rare' ELSE 'usual' END,
+			iif(i > 90000, 'm' || i, 'm'), iif(i > 90000, printf('%.65c', 'x'), 'x'), iif(i > 90000, x'00', 'text') FROM s`)
+	s := load(t, "sqlite:"+path)
+	for column, want := range map[string][]string{"late": {"rare", "usual"}, "more": nil, "longer": nil, "bytes": {"text"}} {
+		c := object(t, s, catalog.ColumnRef("s", "", "t", column)).Column
+		if !slices.Equal(c.Dictionary, want) || len(c.Samples) != 1 {
+			t.Errorf("%s: dictionary %q and samples %q, want %q and one sample", column, c.Dictionary, c.Samples, want)
+		}
+	}
+}
+
 func TestSQLiteAwkwardNames(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "läden #1 50%?.sqlite")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,10 @@ const (
 	sampleValues  = 10               // values kept of a column
 	sampleChars   = 100              // characters kept of a value
 	sampleTimeout = 10 * time.Second // for each query
+
+	dictionaryValues = 200     // different values that a column with a dictionary may have
+	dictionaryChars  = 64      // characters that each of them may have
+	dictionaryRows   = 100_000 // rows looked at for a dictionary
 )
 
 // sampleLimit is the number of rows to ask for: one more than is looked at, to learn whether that was all.
@@ -88,6 +93,15 @@ func sample(ctx context.Context, db *sql.DB, query string, r *relation) (whole b
 	}
 	for i := range counts {
 		counts[i].describe(r.columns[i].Column, n, whole)
+		if r.holds[i] != holdsText || counts[i].blurred {
+			continue
+		}
+		switch words := dictionary(slices.Collect(maps.Keys(counts[i].seen))); {
+		case whole:
+			r.columns[i].Column.Dictionary = words
+		case words != nil:
+			r.few = append(r.few, i)
+		}
 	}
 	return whole, nil
 }
@@ -161,6 +175,56 @@ func samples(values []string) []string {
 		}
 	}
 	return out
+}
+
+// dictionary returns different values in order, fit to be shown, or nil if they are too many or too long.
+func dictionary(values []string) []string {
+	if len(values) > dictionaryValues || slices.ContainsFunc(values, func(v string) bool { return utf8.RuneCountInString(v) > dictionaryChars }) {
+		return nil
+	}
+	var out []string
+	for _, v := range values {
+		if v = presentable(v); v != "" {
+			out = append(out, v)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// completeDictionaries looks at more rows than sample did, to give dictionaries to columns that seem to have few values.
+// query returns a column's different values, each cut after dictionaryChars+1 characters, among dictionaryRows rows, and
+// at most dictionaryValues+1 of them. After a query that fails the rest of the relation goes without.
+func completeDictionaries(ctx context.Context, db *sql.DB, r *relation, query func(column string) string, progress func(string)) {
+	for _, i := range r.few {
+		c := r.columns[i]
+		if c.Column.Dictionary != nil || c.Column.Distinct != nil && *c.Column.Distinct > dictionaryValues {
+			continue
+		}
+		values, err := texts(ctx, db, query(c.Ref.Column))
+		if err != nil {
+			progress(fmt.Sprintf("no dictionary for %s: %v", c.Ref, oneLine(err, "")))
+			return
+		}
+		c.Column.Dictionary = dictionary(values)
+	}
+}
+
+// texts runs a query of one column and leaves out what is no text.
+func texts(ctx context.Context, db *sql.DB, query string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
+	defer cancel()
+	values, err := collect(ctx, db, func(scan func(...any) error) (v sql.NullString, err error) { return v, scan(&v) }, query)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, v := range values {
+		if v.Valid {
+			out = append(out, v.String)
+		}
+	}
+	return out, nil
 }
 
 // presentable is a value as one line of valid text, cut with an ellipsis.

@@ -82,7 +82,7 @@ func build(t testing.TB, revision int, tables ...string) *catalog.Snapshot {
 			return catalog.Object{
 				Ref:         catalog.ColumnRef("shop", "sales", name, n),
 				Description: "Column " + n,
-				Column: &catalog.Column{Type: typ, Position: i, NotNull: i == 0, Samples: []string{"<a>", "☃", "\x01", ""},
+				Column: &catalog.Column{Type: typ, Position: i, NotNull: i == 0, Samples: []string{"<a>", "☃", "\x01", ""}, Dictionary: []string{"", "<a>", "é"},
 					NullShare: &null, Distinct: &distinct},
 			}
 		}
