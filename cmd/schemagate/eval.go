@@ -18,6 +18,7 @@ import (
 func evalCommand() *cobra.Command {
 	var (
 		o      eval.Options
+		log    testLog
 		asJSON bool
 		other  string
 		page   string
@@ -29,64 +30,101 @@ func evalCommand() *cobra.Command {
 and columns of the known answers. Recalls are means over questions of found / known, in percent; intervals are 95%.
 
 --against measures a second time with settings changed, and says what the difference is and whether it could be chance.
-It takes the settings of this command without their dashes, "no-" in front to take one back, and commas in between.`,
-		Example: `  schemagate eval bird_dev --bench ../shared/bench --json
-  schemagate eval spider_dev --bench ../shared/bench --names-only
-  schemagate eval sede_test --bench ../shared/bench --history sede_val --against no-history
-  schemagate eval bird_train spider_train --bench ../shared/bench --report out.html`,
+It takes the settings of this command without their dashes, "no-" in front to take one back, and commas in between.
+
+Latencies are those of single questions, each answered on one core. With --parallel more of them run at once, which is
+sooner done, but they wait for each other's memory and cores; leave it out where latencies matter.
+
+Nothing may be chosen by a test set. --log and --why note each run on one, so that it would show.`,
+		Example: `  schemagate eval bird_train --bench ../shared/bench --json
+  schemagate eval spider_train --bench ../shared/bench --language de --parallel 2
+  schemagate eval bird_train --bench ../shared/bench --against index=bm25
+  schemagate eval bird_train spider_train --bench ../shared/bench --report out.html
+  schemagate eval sede_test --bench ../shared/bench --history sede_val --log retrieval/eval/runs.jsonl --why "figures of the release"
+  schemagate eval tables --bench ../shared/bench --table 2,13`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("name a set, as in schemagate eval bird_dev")
+				return usagef("name a set, as in schemagate eval bird_train")
 			}
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			if o.Bench == "" {
-				o.Bench = os.Getenv("SCHEMAGATE_BENCH")
-			}
-			if o.Bench == "" {
-				return usagef("no benchmark data is given; name its folder with --bench DIR or SCHEMAGATE_BENCH")
+			if err := findBench(&o); err != nil {
+				return err
 			}
 			changed, err := changeSettings(o, other)
 			if err != nil {
 				return err
 			}
-			run := evaluation{o: o, asJSON: asJSON, out: c.OutOrStdout(), progress: progress(c.ErrOrStderr())}
+			if err := log.complete(); err != nil {
+				return err
+			}
+			run := evaluation{o: o, asJSON: asJSON, out: c.OutOrStdout(), run: log.runs(c.ErrOrStderr())}
 			if other != "" {
 				run.against, run.change = &changed, other
 			}
 			for _, set := range args {
-				if err := run.set(c.Context(), set); errors.Is(err, eval.ErrSettings) {
-					return usageError{err}
-				} else if err != nil {
-					return err
+				if err := run.set(c.Context(), set); err != nil {
+					return asUsage(err)
 				}
 			}
-			if page == "" {
-				return nil
-			}
-			return run.write(page)
+			return writePage(page, run.results)
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Bench, "bench", "", "folder with the benchmark data (default $SCHEMAGATE_BENCH)")
 	settingFlags(c, &o)
-	f.IntVar(&o.Limit, "limit", 0, "measure only the first N questions")
+	runFlags(c, &o)
+	log.flags(c)
 	f.StringVar(&other, "against", "", "compare with a run with these settings, as in names-only or no-history,drop-descriptions=0.5")
 	f.StringVar(&page, "report", "", "write all results to one HTML page")
 	f.BoolVar(&asJSON, "json", false, "print one JSON document for each set")
+	c.AddCommand(evalTablesCommand())
 	return c
+}
+
+// findBench completes the folder of the benchmark data.
+func findBench(o *eval.Options) error {
+	if o.Bench == "" {
+		o.Bench = os.Getenv("SCHEMAGATE_BENCH")
+	}
+	if o.Bench == "" {
+		return usagef("no benchmark data is given; name its folder with --bench DIR or SCHEMAGATE_BENCH")
+	}
+	return nil
+}
+
+// asUsage tells what cannot be measured from what went wrong.
+func asUsage(err error) error {
+	if errors.Is(err, eval.ErrSettings) {
+		return usageError{err}
+	}
+	return err
+}
+
+// runFlags adds the flags of how a run is made, whatever it measures.
+func runFlags(c *cobra.Command, o *eval.Options) {
+	f := c.Flags()
+	f.StringVar(&o.Bench, "bench", "", "folder with the benchmark data (default $SCHEMAGATE_BENCH)")
+	f.IntVar(&o.Limit, "limit", 0, "measure only the first N questions")
+	f.IntVar(&o.Parallel, "parallel", 1, "ask N questions at once")
 }
 
 // settingFlags adds the flags of what can be compared, with what o says as their defaults.
 func settingFlags(c *cobra.Command, o *eval.Options) {
+	questionFlags(c, o)
+	f := c.Flags()
+	f.Float64Var(&o.DropDescriptions, "drop-descriptions", o.DropDescriptions, "share of descriptions to leave out, 0 to 1")
+	f.StringVar(&o.Ablate, "ablate", o.Ablate, "part to leave out: "+strings.Join(eval.Parts[:], ", "))
+	f.StringVar(&o.Index, "index", eval.Local, "what is measured: "+strings.Join(eval.Indexes[:], ", "))
+}
+
+// questionFlags adds those of them that say what is asked and what is known.
+func questionFlags(c *cobra.Command, o *eval.Options) {
 	f := c.Flags()
 	f.BoolVar(&o.Evidence, "evidence", o.Evidence, "give the set's hint along with the question")
+	f.StringVar(&o.Language, "language", o.Language, "ask in another language than the set's own: "+eval.German)
 	f.BoolVar(&o.NamesOnly, "names-only", o.NamesOnly, "leave descriptions, samples and other names out of the catalog")
-	f.Float64Var(&o.DropDescriptions, "drop-descriptions", o.DropDescriptions, "share of descriptions to leave out, 0 to 1")
 	f.StringVar(&o.History, "history", o.History, "set whose questions are the past queries of the catalog")
-	f.StringVar(&o.Ablate, "ablate", o.Ablate, "part to leave out of the catalog: "+strings.Join(eval.Parts[:], ", "))
-	f.StringVar(&o.Index, "index", eval.Local, "index that is searched")
 }
 
 // changeSettings returns o as a list of settings changes it.
@@ -124,18 +162,18 @@ func changeSettings(o eval.Options, change string) (eval.Options, error) {
 
 // evaluation is one command: runs over several sets, and what they are compared with.
 type evaluation struct {
-	o        eval.Options
-	against  *eval.Options // nil without a comparison
-	change   string        // what the comparison changes, as the user wrote it
-	asJSON   bool
-	out      io.Writer
-	progress func(string)
-	results  eval.Results
+	o       eval.Options
+	against *eval.Options // nil without a comparison
+	change  string        // what the comparison changes, as the user wrote it
+	asJSON  bool
+	out     io.Writer
+	run     runFunc
+	results eval.Results
 }
 
 // set measures one set and prints it.
 func (e *evaluation) set(ctx context.Context, set string) error {
-	first, err := eval.Run(ctx, set, e.o, e.progress)
+	first, err := e.run(ctx, set, e.o)
 	if err != nil {
 		return err
 	}
@@ -147,7 +185,7 @@ func (e *evaluation) set(ctx context.Context, set string) error {
 		printReport(e.out, first)
 		return nil
 	}
-	second, err := eval.Run(ctx, set, *e.against, e.progress)
+	second, err := e.run(ctx, set, *e.against)
 	if err != nil {
 		return err
 	}
@@ -166,13 +204,16 @@ func (e *evaluation) set(ctx context.Context, set string) error {
 	return nil
 }
 
-// write writes the page with all results.
-func (e *evaluation) write(path string) error {
+// writePage writes results to a page, if one is wanted.
+func writePage(path string, results eval.Results) error {
+	if path == "" {
+		return nil
+	}
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	if err := e.results.HTML(f); err != nil {
+	if err := results.HTML(f); err != nil {
 		f.Close()
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
@@ -182,8 +223,10 @@ func (e *evaluation) write(path string) error {
 func printReport(w io.Writer, r eval.Report) {
 	fmt.Fprintf(w, "%s: %d questions over %d databases, %d tables, %d columns (%s)\n", r.Set, r.Questions, r.Settings.Databases, r.Settings.Tables, r.Settings.Columns, r.Settings)
 	printFigures(w, r.Figures)
-	fmt.Fprintf(w, "  contexts: exact match %.1f  strict recall %.1f  %.1f columns  %.0f tokens\n", r.ExactMatch, r.StrictRecall, r.MeanColumns, r.MeanTokens)
-	fmt.Fprintf(w, "  latency: p50 %.1f ms  p95 %.1f ms  %.0f questions/s\n", r.Latency.P50, r.Latency.P95, r.QPS)
+	if r.Contexts != nil {
+		fmt.Fprintf(w, "  contexts: exact match %.1f  strict recall %.1f  %.1f columns  %.0f tokens\n", r.ExactMatch, r.StrictRecall, r.MeanColumns, r.MeanTokens)
+	}
+	fmt.Fprintf(w, "  latency: p50 %.1f ms  p95 %.1f ms  %.0f questions/s on one core, %d at once\n", r.Latency.P50, r.Latency.P95, r.QPS, r.Settings.Parallel)
 	printGroups(w, "by gold tables", r.ByGoldTables)
 	printGroups(w, "by difficulty", r.ByDifficulty)
 	if r.Misses.Tables > 0 {

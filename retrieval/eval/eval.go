@@ -8,31 +8,42 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/catalog/ingest"
-	"github.com/schemagate/schemagate/lineage"
-	"github.com/schemagate/schemagate/retrieval"
-	"github.com/schemagate/schemagate/retrieval/local"
-	"github.com/schemagate/schemagate/templates"
 )
 
 // Options say how to measure.
 type Options struct {
 	Bench            string  // folder with the question sets
 	Evidence         bool    // give BIRD's hint along with the question
+	Language         string  // German asks the questions in it; an empty one means the set's own
 	NamesOnly        bool    // leave descriptions, samples and other names out of the catalog
 	DropDescriptions float64 // share of the descriptions to leave out, 0 to 1
 	History          string  // set whose questions are the catalog's past queries; empty for none
-	Ablate           string  // one of Parts to leave out of the catalog; empty for none
-	Index            string  // Local, which an empty one means too
+	Ablate           string  // one of Parts to leave out; empty for none
+	Index            string  // one of Indexes; an empty one means Local
+	Weights          Weights // of the linker's score; zero means its own
 	Limit            int     // number of questions; 0 means all
+	// Parallel is how many questions are asked at once; less than 2 means one after the other, as it must be where
+	// latencies matter. It changes no other figure.
+	Parallel int
 }
 
-// Local is the name of the embedded index.
-const Local = "local"
+// German is the language of the questions that Options.Language can ask for.
+const German = "de"
+
+// Weights are those of the paper's Eq. 1.
+type Weights struct {
+	Embedding float64 `json:"embedding"`
+	Reranker  float64 `json:"reranker"`
+	History   float64 `json:"history"`
+}
 
 // ErrSettings is wrapped by the errors of settings that ask for what cannot be measured.
 var ErrSettings = errors.New("eval: this cannot be measured")
@@ -41,7 +52,7 @@ var ErrSettings = errors.New("eval: this cannot be measured")
 type Report struct {
 	Set       string `json:"set"`
 	Questions int    `json:"questions"` // measured
-	Skipped   int    `json:"skipped"`   // without gold tables
+	Skipped   int    `json:"skipped"`   // without gold tables, or not said in the language that is asked
 	Figures
 	// HistoryBefore is measured with those past queries only that are older than the question asked. It is nil
 	// without a history, and where questions carry no dates.
@@ -49,9 +60,13 @@ type Report struct {
 	ByGoldTables  map[string]Group `json:"by_gold_tables"`          // "1", "2", "3" and "4+"
 	ByDifficulty  map[string]Group `json:"by_difficulty,omitempty"` // in the set's own words
 	Misses        Misses           `json:"misses"`
-	Latency       Latency          `json:"latency_ms"` // of ranking and building the context
-	QPS           float64          `json:"qps"`
-	Settings      Settings         `json:"settings"`
+	// Latency is of all that an asker waits for. It is one core's work, since a question is answered by one goroutine;
+	// Settings.Parallel says how many were asked at once, and only with 1 did a core have nothing else to do.
+	Latency Latency `json:"latency_ms"`
+	// Phases are latencies of what an index can time by itself.
+	Phases   map[string]Latency `json:"phases_ms,omitempty"`
+	QPS      float64            `json:"qps"` // of one core: 1 / mean latency
+	Settings Settings           `json:"settings"`
 	// Outcomes are the single questions, in the set's order.
 	Outcomes []Outcome `json:"-"`
 }
@@ -65,12 +80,17 @@ type Figures struct {
 	MRR          float64             `json:"mrr"`
 	NDCG10       float64             `json:"ndcg10"`
 	MAP10        float64             `json:"map10"`
-	Localization float64             `json:"localization"`  // the best database is the right one
-	ExactMatch   float64             `json:"exact_match"`   // the context's columns are the gold columns
-	StrictRecall float64             `json:"strict_recall"` // the context holds all gold columns
-	MeanColumns  float64             `json:"mean_columns"`
-	MeanTokens   float64             `json:"mean_tokens"`
+	Localization float64             `json:"localization"` // the best database is the right one
+	*Contexts                        // nil for an index that builds none
 	Intervals    map[string]Interval `json:"intervals"` // by name of the measure
+}
+
+// Contexts are the figures of what whoever writes SQL is given. Shares are in percent.
+type Contexts struct {
+	ExactMatch   float64 `json:"exact_match"`   // the context's columns are the gold columns
+	StrictRecall float64 `json:"strict_recall"` // the context holds all gold columns
+	MeanColumns  float64 `json:"mean_columns"`
+	MeanTokens   float64 `json:"mean_tokens"`
 }
 
 // Latency is in milliseconds.
@@ -85,28 +105,43 @@ type Settings struct {
 	Databases        int     `json:"databases"`
 	Tables           int     `json:"tables"`
 	Columns          int     `json:"columns"`
+	Described        int     `json:"described"` // tables and columns with a description
+	Sampled          int     `json:"sampled"`   // columns with sample values
 	Evidence         bool    `json:"evidence"`
+	Language         string  `json:"language"` // "original", or what was asked for
 	NamesOnly        bool    `json:"names_only"`
 	DropDescriptions float64 `json:"drop_descriptions"`
 	History          string  `json:"history"`
 	HistoryQuestions int     `json:"history_questions"` // past queries in the catalog
 	Ablated          string  `json:"ablated"`           // "none", or what was left out
 	Index            string  `json:"index"`
+	Weights          Weights `json:"weights,omitzero"` // where they are not the linker's own
 	Models           string  `json:"models"`
 	Snapshot         string  `json:"snapshot"`
+	Limit            int     `json:"limit,omitempty"`
+	Parallel         int     `json:"parallel"` // questions asked at once
 }
 
-// none stands in Settings for what a run was without.
-const none = "none"
+// What stands in Settings for what a run was without, and for the set's own language.
+const (
+	none     = "none"
+	original = "original"
+)
 
 // String lists what differs from a plain run, for people.
 func (s Settings) String() string {
 	var parts []string
+	if s.Index != Local {
+		parts = append(parts, "index "+s.Index)
+	}
 	if s.NamesOnly {
 		parts = append(parts, "names only")
 	}
 	if s.Evidence {
 		parts = append(parts, "with hints")
+	}
+	if s.Language == German {
+		parts = append(parts, "in German")
 	}
 	if s.DropDescriptions > 0 {
 		parts = append(parts, fmt.Sprintf("%.3g%% of descriptions dropped", 100*s.DropDescriptions))
@@ -116,6 +151,9 @@ func (s Settings) String() string {
 	}
 	if s.Ablated != none {
 		parts = append(parts, "without "+s.Ablated)
+	}
+	if s.Weights != (Weights{}) {
+		parts = append(parts, fmt.Sprintf("weights %.3g, %.3g, %.3g", s.Weights.Embedding, s.Weights.Reranker, s.Weights.History))
 	}
 	if len(parts) == 0 {
 		return "question only"
@@ -134,8 +172,9 @@ func Run(ctx context.Context, set string, o Options, progress func(string)) (Rep
 	if progress == nil {
 		progress = func(string) {}
 	}
-	if o.Index != "" && o.Index != Local {
-		return Report{}, fmt.Errorf("%w: there is no index %q; the only one is %s", ErrSettings, o.Index, Local)
+	o.Parallel = max(1, o.Parallel)
+	if err := o.validate(); err != nil {
+		return Report{}, err
 	}
 	progress("reading " + set)
 	questions, err := ingest.Questions(o.Bench, set)
@@ -146,48 +185,36 @@ func Run(ctx context.Context, set string, o Options, progress func(string)) (Rep
 	if err != nil {
 		return Report{}, err
 	}
-	progress("indexing")
-	a, err := newAsker(m, o.Evidence)
+	r := Report{Set: set, Settings: settings(m, o)}
+	posed, skipped, err := m.pose(set, questions, o)
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Set: set, Settings: settings(m, o)}
-	everything := acl.Everything(m.snapshot)
-	dated := m.dated && !slices.ContainsFunc(questions, func(q ingest.Question) bool { return q.Date.IsZero() })
-	var before []Outcome
-	var took []time.Duration
-	for _, q := range questions {
-		if o.Limit > 0 && len(r.Outcomes) == o.Limit {
-			break
-		}
-		gold := a.gold(q)
-		if len(gold.tables) == 0 {
-			r.Skipped++
-			continue
-		}
-		out, d, err := a.ask(ctx, q, gold, everything)
-		if err != nil {
-			return Report{}, err
-		}
-		r.Outcomes, took = append(r.Outcomes, out), append(took, d)
-		if dated {
-			out, _, err := a.ask(ctx, q, gold, m.before(q.Date))
-			if err != nil {
-				return Report{}, err
-			}
-			before = append(before, out)
-		}
-		if len(r.Outcomes)%200 == 0 {
-			progress(fmt.Sprintf("%d of %d questions", len(r.Outcomes), len(questions)))
-		}
+	r.Questions, r.Skipped = len(posed), skipped
+	progress("indexing")
+	x, err := newSearcher(ctx, m, o)
+	if err != nil {
+		return Report{}, err
 	}
-	if len(r.Outcomes) == 0 {
-		return Report{}, errors.New("eval: no question of " + set + " has gold tables")
+	replies, err := m.ask(ctx, x, posed, o.Parallel, progress)
+	if err != nil {
+		return Report{}, err
 	}
 	progress("summing up")
-	r.Questions = len(r.Outcomes)
+	var before []Outcome
+	var took []time.Duration
+	phases := map[string][]time.Duration{}
+	for _, a := range replies {
+		r.Outcomes, took = append(r.Outcomes, a.outcome), append(took, a.took)
+		for name, d := range a.phases {
+			phases[name] = append(phases[name], d)
+		}
+		if a.before != nil {
+			before = append(before, *a.before)
+		}
+	}
 	r.Figures = figures(r.Outcomes)
-	if dated {
+	if len(before) > 0 {
 		f := figures(before)
 		r.HistoryBefore = &f
 	}
@@ -195,17 +222,48 @@ func Run(ctx context.Context, set string, o Options, progress func(string)) (Rep
 	r.ByDifficulty = groups(r.Outcomes, func(o *Outcome) string { return o.Difficulty })
 	r.Misses = misses(r.Outcomes)
 	r.Latency = latency(took)
-	r.QPS = math.Round(1e4/r.Latency.Mean) / 10
+	for name, took := range phases {
+		if r.Phases == nil {
+			r.Phases = map[string]Latency{}
+		}
+		r.Phases[name] = latency(took)
+	}
+	r.QPS = perSecond(took)
 	return r, nil
+}
+
+// validate reports what is wrong with the options by themselves.
+func (o Options) validate() error {
+	if o.Language != "" && o.Language != German {
+		return fmt.Errorf("%w: questions come in their own language or in %q, not in %q", ErrSettings, German, o.Language)
+	}
+	if o.Ablate != "" && !slices.Contains(Parts[:], o.Ablate) {
+		return fmt.Errorf("%w: there is no part %q to leave out; name one of %s", ErrSettings, o.Ablate, strings.Join(Parts[:], ", "))
+	}
+	if o.Index != "" && !slices.Contains(Indexes[:], o.Index) {
+		return fmt.Errorf("%w: there is no index %q; name one of %s", ErrSettings, o.Index, strings.Join(Indexes[:], ", "))
+	}
+	return nil
 }
 
 func settings(m *material, o Options) Settings {
 	s := m.snapshot
 	out := Settings{
 		Databases: len(s.Databases()), Tables: s.OfKind(catalog.KindTable).Len(), Columns: s.OfKind(catalog.KindColumn).Len(),
-		Evidence: o.Evidence, NamesOnly: o.NamesOnly, DropDescriptions: o.DropDescriptions,
+		Evidence: o.Evidence, Language: original, NamesOnly: o.NamesOnly, DropDescriptions: o.DropDescriptions,
 		History: none, HistoryQuestions: s.OfKind(catalog.KindQuery).Len(), Ablated: none,
-		Index: Local, Models: "none", Snapshot: s.Version()[:12],
+		Index: Local, Weights: o.Weights, Models: none, Snapshot: s.Version()[:12], Limit: o.Limit, Parallel: o.Parallel,
+	}
+	for _, o := range s.All() {
+		if (o.Table != nil || o.Column != nil) && o.Description != "" {
+			out.Described++
+		}
+		if o.Column != nil && len(o.Column.Samples) > 0 {
+			out.Sampled++
+		}
+	}
+	if o.Language != "" {
+		out.Language = o.Language
 	}
 	if o.History != "" {
 		out.History = o.History
@@ -213,80 +271,136 @@ func settings(m *material, o Options) Settings {
 	if o.Ablate != "" {
 		out.Ablated = o.Ablate
 	}
+	if o.Index != "" {
+		out.Index = o.Index
+	}
 	return out
 }
 
-// asker puts questions to the catalog that is measured.
-type asker struct {
-	*material
-	evidence bool
-	index    *local.Index
-	linker   *retrieval.Linker
-}
-
-func newAsker(m *material, evidence bool) (*asker, error) {
-	a := &asker{material: m, evidence: evidence, index: local.New(m.snapshot)}
-	var err error
-	a.linker, err = retrieval.NewLinker(a.index, lineage.New(m.snapshot), templates.NewCounter(), retrieval.DefaultConfig)
-	return a, err
-}
-
-// answer is what a question's known answer is made of.
-type answer struct {
+// posed is a question as it is asked, with its known answer.
+type posed struct {
+	ingest.Question
+	text            string
 	tables, columns map[uint32]bool
+}
+
+// pose prepares the questions that can be measured, and counts those that cannot.
+func (m *material) pose(set string, questions []ingest.Question, o Options) (out []posed, skipped int, err error) {
+	said := false // whether any question is said in the language
+	for _, q := range questions {
+		if o.Limit > 0 && len(out) == o.Limit {
+			break
+		}
+		text := q.Question
+		if o.Language == German {
+			text = q.QuestionDE
+		}
+		said = said || text != ""
+		if o.Evidence && q.Evidence != "" {
+			text += "\n" + q.Evidence
+		}
+		p := posed{q, text, m.gold(catalog.KindTable, q.DB, q.GoldTables), m.gold(catalog.KindColumn, q.DB, q.GoldColumns)}
+		if len(p.tables) == 0 || o.Language == German && q.QuestionDE == "" {
+			skipped++
+			continue
+		}
+		out = append(out, p)
+	}
+	switch {
+	case !said && o.Language != "":
+		return nil, 0, fmt.Errorf("%w: %s has no questions in %q; name a set that does, as spider_train", ErrSettings, set, o.Language)
+	case len(out) == 0:
+		return nil, 0, errors.New("eval: no question of " + set + " has gold tables")
+	}
+	return out, skipped, nil
 }
 
 // gold finds what a question names. What the catalog lacks is left out, so that a fault of the data is not a miss of
 // the ranking.
-func (a *asker) gold(q ingest.Question) answer {
-	find := func(k catalog.Kind, given []string) map[uint32]bool {
-		out := map[uint32]bool{}
-		for _, ref := range a.names.all(k, q.DB, given) {
-			if id, ok := a.snapshot.ID(ref); ok {
-				out[id] = true
-			}
+func (m *material) gold(k catalog.Kind, database string, given []string) map[uint32]bool {
+	out := map[uint32]bool{}
+	for _, ref := range m.names.all(k, database, given) {
+		if id, ok := m.snapshot.ID(ref); ok {
+			out[id] = true
 		}
-		return out
-	}
-	return answer{find(catalog.KindTable, q.GoldTables), find(catalog.KindColumn, q.GoldColumns)}
-}
-
-// ask measures one question, and how long ranking and building the context took.
-func (a *asker) ask(ctx context.Context, q ingest.Question, g answer, v acl.View) (Outcome, time.Duration, error) {
-	text := q.Question
-	if a.evidence && q.Evidence != "" {
-		text += "\n" + q.Evidence
-	}
-	start := time.Now()
-	c, err := a.linker.Link(ctx, text, v)
-	took := time.Since(start)
-	if err != nil {
-		return Outcome{}, 0, fmt.Errorf("eval: question %s: %w", q.ID, err)
-	}
-	rank := retrieval.Rank(text, a.index, v)
-	tables := ids(rank.Tables)
-	out := Outcome{
-		ID: q.ID, Difficulty: q.Difficulty, GoldTables: len(g.tables), GoldColumns: len(g.columns),
-		TableRecall: recall(g.tables, tables), Columns: float64(len(c.IDs(catalog.KindColumn))), Tokens: float64(c.Tokens),
-	}
-	out.rank(g.tables, tables)
-	if len(rank.Databases) > 0 && strings.EqualFold(rank.Databases[0].Name, q.DB) {
-		out.Localized = 1
-	}
-	if len(g.columns) > 0 {
-		out.ColumnRecall = recall(g.columns, ids(rank.Columns))
-		out.ground(g.columns, c.IDs(catalog.KindColumn))
-	}
-	out.Missed = a.missed(text, q.DB, g.tables, tables)
-	return out, took, nil
-}
-
-func ids(list []retrieval.Scored) []uint32 {
-	out := make([]uint32, len(list))
-	for i, x := range list {
-		out[i] = x.ID
 	}
 	return out
+}
+
+// reply is how one question went.
+type reply struct {
+	outcome Outcome
+	before  *Outcome // with older past queries only; nil without dates
+	took    time.Duration
+	phases  map[string]time.Duration
+}
+
+// ask puts the questions, so many at once, and returns the replies in their order.
+func (m *material) ask(ctx context.Context, x searcher, questions []posed, parallel int, progress func(string)) ([]reply, error) {
+	everything := acl.Everything(m.snapshot)
+	dated := m.dated && !slices.ContainsFunc(questions, func(q posed) bool { return q.Date.IsZero() })
+	out := make([]reply, len(questions))
+	var mu sync.Mutex
+	done := 0
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	for i := range questions {
+		q := &questions[i]
+		g.Go(func() error {
+			f, err := x.search(ctx, q.text, everything)
+			if err != nil {
+				return fmt.Errorf("eval: question %s: %w", q.ID, err)
+			}
+			out[i] = reply{outcome: m.outcome(q, f), took: f.took, phases: f.phases}
+			if dated {
+				f, err := x.search(ctx, q.text, m.before(q.Date))
+				if err != nil {
+					return fmt.Errorf("eval: question %s, with older past queries only: %w", q.ID, err)
+				}
+				before := m.outcome(q, f)
+				out[i].before = &before
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if done++; done%200 == 0 {
+				progress(fmt.Sprintf("%d of %d questions", done, len(questions)))
+			}
+			return nil
+		})
+	}
+	return out, g.Wait()
+}
+
+// outcome compares what was found with the known answer.
+func (m *material) outcome(q *posed, f found) Outcome {
+	out := Outcome{
+		ID: q.ID, Difficulty: q.Difficulty, GoldTables: len(q.tables), GoldColumns: len(q.columns),
+		TableRecall: recall(q.tables, f.tables), HasContext: f.context != nil,
+	}
+	out.rank(q.tables, f.tables)
+	if strings.EqualFold(f.database, q.DB) {
+		out.Localized = 1
+	}
+	if len(q.columns) > 0 {
+		out.ColumnRecall = recall(q.columns, f.columns)
+	}
+	if c := f.context; c != nil {
+		out.Columns, out.Tokens = float64(len(c.columns)), float64(c.tokens)
+		if len(q.columns) > 0 {
+			out.ground(q.columns, c.columns)
+		}
+	}
+	out.Missed = m.missed(q.text, q.DB, q.tables, f.tables)
+	return out
+}
+
+// perSecond is how many questions one core answers in a second.
+func perSecond(took []time.Duration) float64 {
+	sum := time.Nanosecond // a clock may be too coarse to see a question pass
+	for _, d := range took {
+		sum += d
+	}
+	return math.Round(10*float64(len(took))/sum.Seconds()) / 10
 }
 
 func latency(took []time.Duration) Latency {

@@ -14,16 +14,22 @@ import (
 	"github.com/schemagate/schemagate/catalog/ingest"
 )
 
-// The parts of a catalog that a run can do without.
+// The parts that a run can do without.
 const (
-	PartMetrics       = "metrics"
-	PartRelationships = "relationships" // and the foreign keys that they stand for
-	PartQueries       = "queries"
-	PartValues        = "values"
+	PartMetrics           = "metrics"
+	PartRelationships     = "relationships" // and the foreign keys that they stand for
+	PartQueries           = "queries"
+	PartColumns           = "columns"            // as objects that are searched; they are still there to be found by their tables
+	PartTableDescriptions = "table-descriptions" // and the tables' other names
+	PartValues            = "values"
+	PartJudge             = "judge"   // the learned ranker: sums of evidence rank
+	PartVectors           = "vectors" // and the lexicon and history, which need them: only words rank
+	PartLexicon           = "lexicon"
+	PartValueSearch       = "value-search"
 )
 
 // Parts lists what Options.Ablate can name.
-var Parts = [...]string{PartMetrics, PartRelationships, PartQueries, PartValues}
+var Parts = [...]string{PartMetrics, PartRelationships, PartQueries, PartColumns, PartTableDescriptions, PartValues, PartJudge, PartVectors, PartLexicon, PartValueSearch}
 
 // material is the catalog that is measured.
 type material struct {
@@ -36,9 +42,6 @@ type material struct {
 
 // newMaterial builds the catalog of a set, with past queries and without what is ablated.
 func newMaterial(ctx context.Context, set string, questions []ingest.Question, o Options, progress func(string)) (*material, error) {
-	if o.Ablate != "" && !slices.Contains(Parts[:], o.Ablate) {
-		return nil, fmt.Errorf("%w: there is no part %q to leave out; name one of %s", ErrSettings, o.Ablate, strings.Join(Parts[:], ", "))
-	}
 	content, err := ingest.Bench{
 		Dir: o.Bench, Set: set, NamesOnly: o.NamesOnly, DropDescriptions: o.DropDescriptions, Seed: schemaDropSeed,
 	}.Read(ctx, progress)
@@ -153,7 +156,8 @@ func (m *material) before(at time.Time) acl.View {
 	})
 }
 
-// without leaves a part out of objects, and reports whether there was any of it.
+// without leaves a part out of objects, and reports whether there was any of it. Columns stay: what is not searched is
+// for the searcher to know.
 func without(objects []catalog.Object, part string) (rest []catalog.Object, found bool) {
 	for _, o := range objects {
 		gone := part == PartMetrics && o.Metric != nil || part == PartRelationships && o.Relationship != nil || part == PartQueries && o.Query != nil
@@ -162,6 +166,10 @@ func without(objects []catalog.Object, part string) (rest []catalog.Object, foun
 			o.Table.ForeignKeys, found = nil, true
 		case part == PartRelationships && o.Column != nil && len(o.Column.ForeignKeys) > 0:
 			o.Column.ForeignKeys, found = nil, true
+		case part == PartColumns && o.Column != nil:
+			found = true
+		case part == PartTableDescriptions && o.Table != nil && (o.Description != "" || len(o.Synonyms) > 0):
+			o.Description, o.Synonyms, found = "", nil, true
 		case part == PartValues && o.Column != nil && len(o.Column.Samples) > 0:
 			o.Column.Samples, found = nil, true
 		}

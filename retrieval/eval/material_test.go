@@ -188,6 +188,37 @@ func TestAnAblatedPartIsGone(t *testing.T) {
 	}
 }
 
+func TestColumnsThatAreNotSearchedAreStillFoundByTheirTables(t *testing.T) {
+	dir := zoo(t)
+	write(t, dir, map[string][]string{"bird_parts.questions.jsonl": {
+		`{"id":"t","db":"zoo","question":"keepers","gold_tables":["keepers"],"gold_columns":["keepers.wage"]}`,
+		`{"id":"c","db":"zoo","question":"wage","gold_tables":["keepers"],"gold_columns":["keepers.wage"]}`,
+	}})
+	if r := measure(t, "bird_parts", Options{Bench: dir}); r.TableRecall["1"] != 100 || r.ColumnRecall["10"] != 100 {
+		t.Errorf("with columns: %v, %v", r.TableRecall, r.ColumnRecall)
+	}
+	if r := measure(t, "bird_parts", Options{Bench: dir, Ablate: PartColumns}); r.TableRecall["1"] != 50 || r.ColumnRecall["10"] != 50 || r.Settings.Columns != 4 || r.Settings.Ablated != PartColumns {
+		t.Errorf("without: %v, %v, %+v", r.TableRecall, r.ColumnRecall, r.Settings)
+	}
+}
+
+func TestTablesCanGoWithoutTheirDescriptions(t *testing.T) {
+	table := catalog.Object{Ref: catalog.TableRef("zoo", "", "t"), Description: "animals", Synonyms: []string{"beasts"}, Table: &catalog.Table{}}
+	column := catalog.Object{Ref: catalog.ColumnRef("zoo", "", "t", "c"), Description: "weight", Synonyms: []string{"mass"}, Column: &catalog.Column{}}
+	got, found := without([]catalog.Object{table, column}, PartTableDescriptions)
+	if !found || len(got) != 2 || got[0].Description != "" || got[0].Synonyms != nil || !reflect.DeepEqual(got[1], column) {
+		t.Errorf("%v, %+v", found, got)
+	}
+	for _, only := range []catalog.Object{{Ref: table.Ref, Synonyms: table.Synonyms, Table: table.Table}, {Ref: table.Ref, Description: "animals", Table: table.Table}} {
+		if _, found := without([]catalog.Object{only}, PartTableDescriptions); !found {
+			t.Errorf("nothing to leave out of %+v", only)
+		}
+	}
+	if _, found := without([]catalog.Object{{Ref: table.Ref, Table: table.Table}, column}, PartTableDescriptions); found {
+		t.Error("found something to leave out of a table without descriptions")
+	}
+}
+
 func TestWhatCannotBeMeasuredIsSaid(t *testing.T) {
 	dir := zoo(t)
 	write(t, dir, map[string][]string{
@@ -196,13 +227,17 @@ func TestWhatCannotBeMeasuredIsSaid(t *testing.T) {
 		"bird_empty.questions.jsonl":   {`{"id":"e","db":"zoo","question":"animals"}`},
 	})
 	for want, o := range map[string]Options{
-		"its own history":                       {History: "bird_now"},
-		"about a database of bird_now":          {History: "spider_other"}, // its zoo has fewer tables
-		"no question with gold tables":          {History: "bird_empty"},
-		"holds no metrics":                      {Ablate: PartMetrics},
-		"holds no queries":                      {Ablate: PartQueries},
-		`no part "moods" to leave out`:          {Ablate: "moods"},
-		`no index "cloud"; the only one is loc`: {Index: "cloud"},
+		"its own history":                     {History: "bird_now"},
+		"about a database of bird_now":        {History: "spider_other"}, // its zoo has fewer tables
+		"no question with gold tables":        {History: "bird_empty"},
+		"holds no metrics":                    {Ablate: PartMetrics},
+		"holds no queries":                    {Ablate: PartQueries},
+		`no part "moods" to leave out`:        {Ablate: "moods"},
+		`no index "cloud"; name one of local`: {Index: "cloud"},
+		`in their own language or in "de"`:    {Language: "fr"},
+		`bird_now has no questions in "de"`:   {Language: German},
+		"holds no table-descriptions":         {Ablate: PartTableDescriptions},
+		"bm25 has no weights":                 {Index: BM25, Weights: Weights{Embedding: 1}},
 	} {
 		o.Bench = dir
 		if _, err := Run(context.Background(), "bird_now", o, nil); !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), want) {
@@ -281,7 +316,7 @@ func TestTheDocumentKeepsItsNames(t *testing.T) {
 	for _, name := range []string{
 		"set", "questions", "skipped", "table_recall", "column_recall", "hit1", "mrr", "ndcg10", "map10", "localization", "exact_match",
 		"strict_recall", "mean_columns", "mean_tokens", "latency_ms", "qps", "settings",
-		"intervals", "by_gold_tables", "by_difficulty", "misses", "history_before",
+		"phases_ms", "intervals", "by_gold_tables", "by_difficulty", "misses", "history_before",
 	} {
 		if doc[name] == nil {
 			t.Errorf("%s is not in %s", name, data)
@@ -301,13 +336,18 @@ func TestThePageShowsEveryRunAndNeedsNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	with.Set = `<b>"odd"</b>`
+	write(t, dir, map[string][]string{"bird_told.schema.jsonl": {`{"db":"zoo","table":"animals","column":"name","description":"of <i>residents</i>"}`},
+		"bird_told.questions.jsonl": {`{"id":"1","db":"zoo","question":"residents","gold_tables":["animals"]}`}})
+	s, _ := study(t, dir, "bird_told", Options{})
+	tables := []Table{table(t, s, "2"), table(t, s, "figure5")}
 	var page strings.Builder
-	if err := (Results{Reports: []Report{with, without}, Comparisons: []Comparison{c}}).HTML(&page); err != nil {
+	if err := (Results{Reports: []Report{with, without, measure(t, "bird_told", Options{Bench: dir, Index: BM25})}, Comparisons: []Comparison{c}, Tables: tables}).HTML(&page); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"&lt;b&gt;&#34;odd&#34;&lt;/b&gt;", "history of 1 questions from bird_past", "<svg", "prefers-color-scheme: dark", "By difficulty", "&#43;50.0",
-		"older than the one asked", "Exact McNemar test", "p = 1.000", "</html>",
+		"older than the one asked", "Exact McNemar test", "p = 1.000", "index bm25", "Table 2: What each type of object is worth",
+		"n/a, without past queries: the catalog of bird_told holds no queries", "Figure 5: When descriptions are missing", `<polyline class="line tables" points="86.5,`, "75% dropped", "</html>",
 	} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %q", want)

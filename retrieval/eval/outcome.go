@@ -17,8 +17,10 @@ type Outcome struct {
 	ReciprocalRank            float64 // of the first gold table
 	NDCG10, AP10              float64
 	Localized                 float64 // 1 if the best database is the right one
-	Exact, Strict             float64 // 1 if the context's columns are the gold ones, or hold them
-	Columns, Tokens           float64 // of the context
+	// HasContext tells whether a context was built; without one, what is said of it means nothing.
+	HasContext      bool
+	Exact, Strict   float64 // 1 if the context's columns are the gold ones, or hold them
+	Columns, Tokens float64 // of the context
 	// Missed tells of each gold table beyond the first five.
 	Missed []Miss
 }
@@ -84,7 +86,7 @@ func (o *Outcome) ground(gold map[uint32]bool, chosen []uint32) {
 	}
 }
 
-// figures takes the means of outcomes, of which there must be at least one.
+// figures takes the means of the outcomes of one index, of which there must be at least one.
 func figures(outcomes []Outcome) Figures {
 	f := Figures{TableRecall: map[string]float64{}, ColumnRecall: map[string]float64{}, Intervals: map[string]Interval{}}
 	grounded := withColumns(outcomes)
@@ -99,12 +101,16 @@ func figures(outcomes []Outcome) Figures {
 	f.NDCG10 = round4(mean(outcomes, func(o *Outcome) float64 { return o.NDCG10 }))
 	f.MAP10 = round4(mean(outcomes, func(o *Outcome) float64 { return o.AP10 }))
 	f.Localization = percent(mean(outcomes, func(o *Outcome) float64 { return o.Localized }))
-	if len(grounded) > 0 {
-		f.ExactMatch = percent(mean(grounded, func(o *Outcome) float64 { return o.Exact }))
-		f.StrictRecall = percent(mean(grounded, func(o *Outcome) float64 { return o.Strict }))
+	if outcomes[0].HasContext {
+		f.Contexts = &Contexts{
+			MeanColumns: round4(mean(outcomes, func(o *Outcome) float64 { return o.Columns })),
+			MeanTokens:  round4(mean(outcomes, func(o *Outcome) float64 { return o.Tokens })),
+		}
+		if len(grounded) > 0 {
+			f.ExactMatch = percent(mean(grounded, func(o *Outcome) float64 { return o.Exact }))
+			f.StrictRecall = percent(mean(grounded, func(o *Outcome) float64 { return o.Strict }))
+		}
 	}
-	f.MeanColumns = round4(mean(outcomes, func(o *Outcome) float64 { return o.Columns }))
-	f.MeanTokens = round4(mean(outcomes, func(o *Outcome) float64 { return o.Tokens }))
 	for _, m := range measures {
 		if values := m.values(outcomes); len(values) > 0 {
 			f.Intervals[m.Name] = bootstrap(values).in(m)

@@ -15,6 +15,7 @@ import (
 type Results struct {
 	Reports     []Report
 	Comparisons []Comparison
+	Tables      []Table
 }
 
 //go:embed page.html
@@ -26,6 +27,7 @@ func (r Results) HTML(w io.Writer) error {
 		"percent": func(x float64) string { return fmt.Sprintf("%.1f", x) },
 		"share":   func(x float64) string { return fmt.Sprintf("%.3f", x) },
 		"count":   count, "bars": recallBars, "ranges": ranges, "groups": groupRows, "misses": missRows, "spans": spans,
+		"sheet": sheetOf, "curves": curves,
 	}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("eval: the page's template: %w", err)
@@ -162,6 +164,62 @@ func missRows(m Misses) []row {
 		n := m.Causes[c.Name]
 		share := 100 * float64(n) / float64(max(1, m.Tables))
 		out = append(out, row{Name: strings.ToUpper(c.Title[:1]) + c.Title[1:], Count: count(n), Tables: share, TablesText: fmt.Sprintf("%.0f%%", share)})
+	}
+	return out
+}
+
+// tableText is a table as the page shows it.
+type tableText struct {
+	Heading, About string
+	Head           []string
+	Rows           [][]string
+	Remarks        []string
+}
+
+func sheetOf(t Table) tableText {
+	head, rows := t.grid()
+	return tableText{t.heading(), t.about(), head, rows, t.remarks()}
+}
+
+// curve is a figure at each row of a table, as a line.
+type curve struct {
+	Class, Line string
+	Points      []point
+}
+
+type point struct {
+	X, Y, Low, High float64 // Low and High end the interval
+	LabelX, LabelY  float64
+	Value, Name     string
+}
+
+const curveStep = 170.0
+
+// curves draws the figures of figure 5, and nothing for the tables.
+func curves(t Table) []curve {
+	if !t.isFigure() {
+		return nil
+	}
+	y := func(x float64) float64 { return chartTop + chartHeight*(1-x/100) }
+	var out []curve
+	for i, class := range [...]string{"tables", "columns"} {
+		c := curve{Class: class}
+		var line []string
+		for j, r := range t.Rows {
+			f := r.Ours[i]
+			if f == nil {
+				continue
+			}
+			x := chartLeft + curveStep*(float64(j)+0.25)
+			p := point{X: x, Y: y(f.Value), Low: y(f.Value), High: y(f.Value), LabelX: x, LabelY: y(f.Value) - 8, Value: fmt.Sprintf("%.1f", f.Value), Name: r.Name}
+			if f.Interval != nil {
+				p.Low, p.High = y(f.Low), y(f.High)
+			}
+			c.Points = append(c.Points, p)
+			line = append(line, fmt.Sprintf("%.1f,%.1f", p.X, p.Y))
+		}
+		c.Line = strings.Join(line, " ")
+		out = append(out, c)
 	}
 	return out
 }

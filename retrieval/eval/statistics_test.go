@@ -3,6 +3,7 @@ package eval
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 )
@@ -33,6 +34,19 @@ func TestBootstrapIntervalsAreAsByHand(t *testing.T) {
 		if got := bootstrap(tt.values); !near(got.Low, tt.low) || !near(got.High, tt.high) {
 			t.Errorf("%s: %v, want %v to %v", tt.what, got, tt.low, tt.high)
 		}
+	}
+	// With many values the interval is that of the normal distribution: 0.4 and 1.96 times the root of 0.4 * 0.6 / 1000
+	// to either side. 2,000 samples find its ends to about a tenth of its width.
+	if got := bootstrap(tosses(1000, 400)); math.Abs(got.Low-(0.4-0.0304)) > 0.004 || math.Abs(got.High-(0.4+0.0304)) > 0.004 {
+		t.Errorf("400 of 1,000: %v, want 0.370 to 0.430", got)
+	}
+	// A mean of shares has the spread of its shares, and not that of coins: here 0.5 and 0.1 / root of 400.
+	shares := make([]float64, 400)
+	for i := range shares {
+		shares[i] = 0.4 + 0.2*float64(i%2)
+	}
+	if got := bootstrap(shares); math.Abs(got.Low-0.4902) > 0.001 || math.Abs(got.High-0.5098) > 0.001 {
+		t.Errorf("shares of 0.4 and 0.6: %v, want 0.490 to 0.510", got)
 	}
 	if a, b := bootstrap(tosses(50, 20)), bootstrap(tosses(50, 20)); a != b {
 		t.Errorf("the same values give %v and then %v", a, b)
@@ -145,8 +159,19 @@ func TestDifferencesReadWithTheirSign(t *testing.T) {
 
 func TestFiguresAreMeansOverTheQuestionsThatHaveGold(t *testing.T) {
 	r := run("TTDx")
+	if r.Contexts != nil {
+		t.Errorf("no context was built, but %+v", r.Contexts)
+	}
 	r.Outcomes[3].GoldColumns = 0
+	for i := range r.Outcomes {
+		o := &r.Outcomes[i]
+		o.HasContext, o.Strict, o.Columns, o.Tokens = true, float64(i%2), float64(i), float64(10*i)
+	}
+	r.Outcomes[0].Exact = 1
 	f := figures(r.Outcomes)
+	if want := (Contexts{ExactMatch: 33.33, StrictRecall: 33.33, MeanColumns: 1.5, MeanTokens: 15}); *f.Contexts != want {
+		t.Errorf("contexts %+v, want %+v", *f.Contexts, want)
+	}
 	if f.TableRecall["3"] != 0 || f.TableRecall["5"] != 50 || f.Localization != 75 || f.MRR != 0.1 {
 		t.Errorf("%+v", f)
 	}

@@ -1,0 +1,154 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/catalog"
+	"github.com/schemagate/schemagate/lineage"
+	"github.com/schemagate/schemagate/retrieval"
+	"github.com/schemagate/schemagate/retrieval/embed"
+	"github.com/schemagate/schemagate/retrieval/local"
+	"github.com/schemagate/schemagate/retrieval/rank"
+	"github.com/schemagate/schemagate/templates"
+)
+
+// The indexes that can be measured.
+const (
+	Local   = "local"   // the embedded index and the linker over it
+	BM25    = "bm25"    // a baseline: plain BM25 over rendered objects, a collection for each type
+	Unified = "unified" // the same with all types in one collection
+)
+
+// Indexes lists what Options.Index can name.
+var Indexes = [...]string{Local, BM25, Unified}
+
+// searcher is what is measured: it finds what a question speaks of among what the view shows. Implementations are safe
+// for concurrent use, and answer a question in the goroutine that asks.
+type searcher interface {
+	search(ctx context.Context, question string, v acl.View) (found, error)
+}
+
+// found is what a question brings. Lists are best first.
+type found struct {
+	database        string // the best one; empty if nothing fits
+	tables, columns []uint32
+	context         *grounding // nil from a searcher that builds no context
+	took            time.Duration
+	phases          map[string]time.Duration // what can be timed by itself, by name
+}
+
+// grounding is what a context holds.
+type grounding struct {
+	columns []uint32
+	tokens  int
+}
+
+func newSearcher(ctx context.Context, m *material, o Options) (searcher, error) {
+	if o.Index == "" || o.Index == Local {
+		return newLinked(ctx, m.snapshot, o)
+	}
+	switch {
+	case o.History != "":
+		return nil, fmt.Errorf("%w: %s ranks by tables and columns alone, so past queries would change nothing; leave the history out", ErrSettings, o.Index)
+	case o.Ablate == PartColumns:
+		return nil, fmt.Errorf("%w: %s finds columns by their own text only, so it cannot go without", ErrSettings, o.Index)
+	case o.Weights != Weights{}:
+		return nil, fmt.Errorf("%w: %s has no weights", ErrSettings, o.Index)
+	}
+	return newBaseline(m.snapshot, o.Index == Unified)
+}
+
+// linked searches as the product does. All that is known here of the linker is in this type.
+type linked struct {
+	ranker *retrieval.Ranker
+	linker *retrieval.Linker
+}
+
+// The phases that linked times.
+const (
+	phaseRank = "rank" // the ranking alone, made once more by itself
+	phaseLink = "link" // ranking, selection, joins and the text of the context
+)
+
+func newLinked(ctx context.Context, s *catalog.Snapshot, o Options) (*linked, error) {
+	e, err := embed.New()
+	if err != nil {
+		return nil, err
+	}
+	l := new(linked)
+	if l.ranker, err = local.NewRanker(ctx, s, e); err != nil {
+		return nil, err
+	}
+	model, err := rank.Shipped()
+	if err != nil {
+		return nil, err
+	}
+	l.ranker.Judge = rank.New(model, s)
+	l.ranker.Weights = retrieval.Weights(o.Weights)
+	switch o.Ablate {
+	case PartColumns:
+		l.ranker.Index = withoutColumns{l.ranker.Index}
+	case PartJudge:
+		l.ranker.Judge = nil
+	case PartVectors:
+		l.ranker.Embedder, l.ranker.Lexicon, l.ranker.History = nil, nil, nil
+	case PartLexicon:
+		l.ranker.Lexicon = nil
+	case PartValueSearch:
+		l.ranker.Values = nil
+	}
+	counter := templates.NewCounter()
+	counter.Tokens("a") // loads its vocabulary, so that the first question need not wait for it
+	l.linker, err = retrieval.NewLinker(l.ranker, lineage.New(s), counter, retrieval.DefaultConfig)
+	return l, err
+}
+
+func (l *linked) search(ctx context.Context, question string, v acl.View) (found, error) {
+	start := time.Now()
+	c, err := l.linker.Link(ctx, question, v)
+	linked := time.Now()
+	if err != nil {
+		return found{}, err
+	}
+	r, err := l.ranker.Rank(ctx, question, v)
+	ranked := time.Now()
+	if err != nil {
+		return found{}, err
+	}
+	f := found{
+		tables: ids(r.Tables), columns: ids(r.Columns), context: &grounding{c.IDs(catalog.KindColumn), c.Tokens},
+		took: linked.Sub(start), phases: map[string]time.Duration{phaseLink: linked.Sub(start), phaseRank: ranked.Sub(linked)},
+	}
+	if len(r.Databases) > 0 {
+		f.database = r.Databases[0].Name
+	}
+	return f, nil
+}
+
+func ids(list []retrieval.Scored) []uint32 {
+	out := make([]uint32, len(list))
+	for i, x := range list {
+		out[i] = x.ID
+	}
+	return out
+}
+
+// withoutColumns is an index in which no word is found in a column, and no column is like a question.
+type withoutColumns struct{ retrieval.Index }
+
+func (x withoutColumns) Match(k catalog.Kind, terms []retrieval.Term, v acl.View) [][]retrieval.Hit {
+	if k == catalog.KindColumn {
+		return make([][]retrieval.Hit, len(terms))
+	}
+	return x.Index.Match(k, terms, v)
+}
+
+func (x withoutColumns) Near(k catalog.Kind, question []float32, v acl.View) []retrieval.Near {
+	if k == catalog.KindColumn {
+		return nil
+	}
+	return x.Index.Near(k, question, v)
+}
