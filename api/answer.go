@@ -14,6 +14,8 @@ type Context struct {
 	// Strategy is how the context was chosen, Because why so.
 	Strategy string `json:"strategy"`
 	Because  string `json:"because,omitempty"`
+	// Intent is what the question wants, as far as its words tell.
+	Intent Intent `json:"intent,omitzero"`
 	// Database is where the answer lies; empty if nothing fits, and Nothing says why.
 	Database string   `json:"database"`
 	Nothing  string   `json:"nothing,omitempty"`
@@ -30,10 +32,29 @@ type Context struct {
 
 // Object is a member of a context.
 type Object struct {
-	Kind   string  `json:"kind"`
-	Ref    string  `json:"ref"`
-	Score  float64 `json:"score"`
-	Reason string  `json:"reason"`
+	Kind  string  `json:"kind"`
+	Ref   string  `json:"ref"`
+	Score float64 `json:"score"`
+	// Parts say what speaks for the object by itself, for its table and for its database.
+	Parts  Parts  `json:"parts"`
+	Reason string `json:"reason"`
+	// Role is what the question needs a column for: projection, filter, join, group or order; empty if nothing tells.
+	Role string `json:"role,omitempty"`
+	// Members are the tables that a table stands for, itself among them, oldest first, if there are several.
+	Members []string `json:"members,omitempty"`
+}
+
+// Parts are on scales of the ranker's own.
+type Parts struct {
+	Own      float64 `json:"own"`
+	Table    float64 `json:"table,omitempty"`
+	Database float64 `json:"database,omitempty"`
+}
+
+// Intent is what a question wants: single_table, multi_table, metric, temporal or exploratory.
+type Intent struct {
+	Kind    string `json:"kind"`
+	Complex bool   `json:"complex"`
 }
 
 // Join is a step of a join path: From[i] = To[i].
@@ -93,8 +114,13 @@ func reads(st rewrite.Statement) []Read {
 func publish(out Context, c retrieval.Context) Context {
 	out.Strategy, out.Because, out.Database, out.Nothing = string(c.Strategy), c.Because, c.Database, c.Nothing
 	out.Text, out.Tokens = c.Text, c.Tokens
+	out.Intent = Intent{string(c.Intent.Kind), c.Intent.Complex}
 	for _, it := range c.Items {
-		out.Objects = append(out.Objects, Object{it.Ref.Kind.String(), it.Ref.String(), it.Score, it.Reason})
+		o := Object{Kind: it.Ref.Kind.String(), Ref: it.Ref.String(), Score: it.Score, Parts: Parts(it.Parts), Reason: it.Reason, Role: string(it.Role)}
+		for _, m := range it.Members {
+			o.Members = append(o.Members, m.String())
+		}
+		out.Objects = append(out.Objects, o)
 	}
 	for _, j := range c.Joins {
 		o := Join{Cardinality: string(j.Cardinality)}

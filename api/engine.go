@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,8 @@ type Request struct {
 	Face      string // "cli", "rest", "mcp"
 	Principal string
 	Question  string
+	// Strategy is how to choose the context; the empty one is chosen by the size of what the principal may see.
+	Strategy retrieval.Strategy
 }
 
 // maxQuestion is the most bytes that a question may have.
@@ -59,6 +62,9 @@ func (r Request) validate() error {
 	case len(retrieval.Terms(r.Question)) == 0:
 		return fmt.Errorf("%w: the question is empty; ask something, as in \"net revenue by region in 2025\"", ErrBadRequest)
 	}
+	if _, err := retrieval.ParseStrategy(string(r.Strategy)); err != nil {
+		return fmt.Errorf("%w: %w", ErrBadRequest, err)
+	}
 	return nil
 }
 
@@ -76,7 +82,7 @@ type Policy interface {
 
 // Linker chooses what a question needs of the edition's snapshot.
 type Linker interface {
-	Link(ctx context.Context, question string, v acl.View) (retrieval.Context, error)
+	LinkBy(ctx context.Context, asked retrieval.Strategy, question string, v acl.View) (retrieval.Context, error)
 	// Withheld lists what would have been relevant but is hidden from the view; it is for the audit alone.
 	Withheld(ctx context.Context, question string, v acl.View) ([]catalog.Ref, error)
 }
@@ -125,7 +131,7 @@ func NewEngine(e *Edition, guards []*rewrite.Guard, g Generator, a Auditor, runn
 	return eng
 }
 
-// Swap puts another edition in place; questions that have started finish on theirs.
+// Swap puts another edition in place; questions that have started finish on theirs, unless the policy is another one.
 func (e *Engine) Swap(next *Edition) { e.edition.Store(next) }
 
 // Context returns the governed context of a question.
@@ -202,8 +208,7 @@ func (e *Engine) begin(req Request, action string) (*question, error) {
 		return nil, err
 	}
 	q := &question{engine: e, edition: e.edition.Load(), request: req, start: time.Now(), record: audit.Record{Action: action}}
-	q.answer.Question, q.answer.Principal = req.Question, req.Principal
-	q.answer.Objects, q.answer.Joins = []Object{}, []Join{}
+	q.answer = blank(req)
 	return q, nil
 }
 
@@ -212,11 +217,29 @@ func (q *question) identify() (err error) {
 	return err
 }
 
+// stands refuses a question whose view has been outlived by a policy, or by what is known of the principal. Views last
+// for some minutes (see CacheViews) and questions can take longer. Another catalog under the same policy is no reason.
+func (q *question) stands() error {
+	v, err := q.engine.edition.Load().Policy.View(q.request.Principal)
+	if err != nil {
+		return err
+	}
+	if v.Policy() == q.view.Policy() && slices.Equal(v.Roles(), q.view.Roles()) && reflect.DeepEqual(v.Principal(), q.view.Principal()) {
+		return nil
+	}
+	return &acl.Refusal{
+		Code:   acl.CodeAccessChanged,
+		Public: "what you may see has changed since you asked",
+		Hint:   "ask again",
+		Detail: fmt.Sprintf("the question began under policy %s with roles %q, now it is policy %s with roles %q", q.view.Policy(), q.view.Roles(), v.Policy(), v.Roles()),
+	}
+}
+
 func (q *question) link(ctx context.Context) (err error) {
 	if err := q.identify(); err != nil {
 		return err
 	}
-	if q.context, err = q.edition.Linker.Link(ctx, q.request.Question, q.view); err != nil {
+	if q.context, err = q.edition.Linker.LinkBy(ctx, q.request.Strategy, q.request.Question, q.view); err != nil {
 		return err
 	}
 	withheld, err := q.edition.Linker.Withheld(ctx, q.request.Question, q.view)
@@ -229,6 +252,11 @@ func (q *question) link(ctx context.Context) (err error) {
 	q.answer.Context = publish(q.answer.Context, q.context)
 	for _, o := range q.answer.Objects {
 		q.record.Returned = append(q.record.Returned, o.Ref)
+		for _, m := range o.Members {
+			if m != o.Ref {
+				q.record.Returned = append(q.record.Returned, m)
+			}
+		}
 	}
 	return nil
 }
@@ -237,6 +265,9 @@ func (q *question) draft(ctx context.Context) error {
 	if q.context.Nothing != "" {
 		q.answer.Reason = q.context.Nothing
 		return nil
+	}
+	if err := q.stands(); err != nil {
+		return err
 	}
 	d, err := q.engine.generator.Draft(ctx, q.context, q.view)
 	if err != nil {
@@ -291,6 +322,9 @@ func (q *question) run(ctx context.Context) error {
 	if r == nil {
 		return fmt.Errorf("%w: the database %s is not connected, so nothing can be run in it; name it with --source", ErrBadRequest, q.answer.Database)
 	}
+	if err := q.stands(); err != nil {
+		return err
+	}
 	rows, err := r.Run(ctx, q.statement)
 	if err != nil {
 		return err
@@ -299,9 +333,25 @@ func (q *question) run(ctx context.Context) error {
 	return nil
 }
 
+// withdraw takes back what was decided for the asker.
+func (q *question) withdraw() {
+	q.answer = blank(q.request)
+	q.record.Returned = nil
+}
+
+func blank(req Request) Answer {
+	return Answer{Context: Context{Question: req.Question, Principal: req.Principal, Objects: []Object{}, Joins: []Join{}}}
+}
+
 // end records how the question ended and turns a refusal into an answer. Nothing of the answer leaves if the record is
 // not durable.
 func (q *question) end(ctx context.Context, err error) error {
+	if refusal := new(acl.Refusal); q.view.Key() != "" && (err == nil || errors.As(err, &refusal)) {
+		if gone := q.stands(); gone != nil {
+			err = gone
+			q.withdraw()
+		}
+	}
 	r := &q.record
 	r.Face, r.Principal, r.Question = q.request.Face, q.request.Principal, q.request.Question
 	r.Roles, r.Strategy = q.view.Roles(), string(q.context.Strategy)

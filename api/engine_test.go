@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,7 +66,8 @@ func edition(t *testing.T, policy string) *api.Edition {
 		return out
 	}
 	s, err := catalog.Build([]catalog.Database{{Name: "shop", Dialect: catalog.SQLite}},
-		append(table("orders", "id", "amount"), table("salaries", "id", "pay")...))
+		slices.Concat(table("orders", "id", "amount"), table("salaries", "id", "pay"),
+			table("log_2023", "id", "amount"), table("log_2024", "id", "amount"), table("log_2025", "id", "amount")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +79,7 @@ func edition(t *testing.T, policy string) *api.Edition {
 	if err != nil {
 		t.Fatal(err)
 	}
-	linker, err := retrieval.NewLinker(local.New(s), lineage.New(s), templates.NewCounter(), retrieval.DefaultConfig)
+	linker, err := retrieval.NewLinker(&retrieval.Ranker{Index: local.New(s)}, lineage.New(s), templates.NewCounter(), retrieval.DefaultConfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,5 +243,39 @@ row_filters:
 	}
 	if r := l.records[0]; r.Outcome != audit.Failed || !strings.Contains(r.Detail, "row filter on shop.orders") {
 		t.Errorf("record %+v", r)
+	}
+}
+
+func TestAContextSaysHowItWasChosenAndWhatFor(t *testing.T) {
+	request := ask("alice", "average amount of orders over 50")
+	request.Strategy = retrieval.Tables
+	l := &log{}
+	c, err := engine(t, "", l).Context(context.Background(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Strategy != "tables" || c.Because != "it was asked for; 1 table and 2 columns are few enough to give whole; all of the database shop fits the budget" || c.Intent.Kind != "metric" || l.records[0].Strategy != "tables" {
+		t.Errorf("%s: %s, %+v", c.Strategy, c.Because, c.Intent)
+	}
+	for _, o := range c.Objects {
+		if o.Ref == "shop.orders.amount" && (o.Role == "" || o.Parts.Own <= 0 || o.Parts.Table <= 0 || o.Parts.Database <= 0) {
+			t.Errorf("%+v", o)
+		}
+	}
+	request.Strategy = "exploration"
+	if _, err := engine(t, "", l).Context(context.Background(), request); !errors.Is(err, api.ErrBadRequest) || !strings.Contains(err.Error(), "name one of whole, tables, retrieval") {
+		t.Errorf("a strategy that does not exist: %v", err)
+	}
+}
+
+func TestTablesThatAreAlikeAreListedAndOnRecord(t *testing.T) {
+	e := edition(t, strings.Replace(policy, `"shop.orders"`, `"shop.log_2024", "shop.log_2025"`, 1))
+	l := &log{}
+	c, err := api.NewEngine(e, nil, writer{}, l, nil).Context(context.Background(), ask("alice", "amount in the log"))
+	if err != nil || len(c.Objects) == 0 || c.Objects[0].Ref != "shop.log_2025" || fmt.Sprint(c.Objects[0].Members) != "[shop.log_2024 shop.log_2025]" {
+		t.Fatalf("%+v, %v", c.Objects, err)
+	}
+	if got := fmt.Sprint(l.records[0].Returned); !strings.Contains(got, "shop.log_2024 ") || strings.Contains(got, "log_2023") {
+		t.Errorf("returned %s", got)
 	}
 }

@@ -24,7 +24,7 @@ const (
 
 // sheet is a context in the making. Whatever cannot be written as SQL of its dialect has no place on it.
 type sheet struct {
-	*board
+	*chooser
 	view    acl.View
 	meter   *meter
 	limit   int // of tokens, for the whole
@@ -57,8 +57,12 @@ type sheetColumn struct {
 }
 
 // assemble writes a selection within the budget.
-func (l *Linker) assemble(out Context, sel selection, b *board, v acl.View) Context {
-	s := &sheet{board: b, view: v, meter: l.meter, limit: l.config.Budget}
+func (l *Linker) assemble(out Context, c *chooser, v acl.View) Context {
+	s := &sheet{chooser: c, view: v, meter: l.meter}
+	s.limit = max(0, l.config.Budget-l.config.Prompt-s.meter.tokens(out.Question))
+	whole := c.strategy != Whole && s.widen()
+	c.ground(whole || c.strategy != Retrieval)
+	sel := &c.sel
 	out.Database = sel.database
 	out.Dialect = s.dialect(sel.database)
 	s.spend(joinShare)
@@ -70,11 +74,11 @@ func (l *Linker) assemble(out Context, sel selection, b *board, v acl.View) Cont
 	s.spend(queryBudgetShare)
 	s.queries = s.speakers(sel.queries, templates.Query)
 	s.spend(tableBudgetShare)
-	s.addTables(&sel)
+	s.addTables(sel)
 	s.spend(columnBudgetShare)
 	if len(s.tables) == 0 {
 		for _, t := range sel.tables {
-			if s.addTable(t, &sel, true); len(s.tables) > 0 {
+			if s.addTable(t, sel, true); len(s.tables) > 0 {
 				break
 			}
 		}
@@ -84,9 +88,9 @@ func (l *Linker) assemble(out Context, sel selection, b *board, v acl.View) Cont
 		s.addJoin(j) // one that was too long for its share alone
 	}
 	s.dropLooseJoins()
-	s.fill(&sel)
-	s.addTables(&sel) // what columns left over
-	s.fill(&sel)
+	s.fill(sel)
+	s.addTables(sel) // what columns left over
+	s.fill(sel)
 	slices.SortStableFunc(s.tables, func(a, b *sheetTable) int { return byScore(a.scored, b.scored) })
 	text := s.text()
 	for size := s.meter.tokens(text); size > s.limit && s.dropLast(); size = s.meter.tokens(text) {
@@ -102,7 +106,14 @@ func (l *Linker) assemble(out Context, sel selection, b *board, v acl.View) Cont
 		out.Items = append(out.Items, p.entry)
 	}
 	for _, t := range s.tables {
-		out.Items = append(out.Items, Item{t.scored.ID, t.object.Ref, round(t.scored.Score), s.why(t.scored)})
+		it := s.item(t.scored, t.object.Ref)
+		if it.Reason == "" {
+			it.Reason = "stands in " + t.object.Ref.Database
+		}
+		for _, m := range s.members[t.scored.ID] {
+			it.Members = append(it.Members, s.s.Object(m).Ref)
+		}
+		out.Items = append(out.Items, it)
 		slices.SortStableFunc(t.columns, func(a, b sheetColumn) int { return cmp.Compare(b.item.Score, a.item.Score) })
 		for _, c := range t.columns {
 			out.Items = append(out.Items, c.item)
@@ -115,7 +126,49 @@ func (l *Linker) assemble(out Context, sel selection, b *board, v acl.View) Cont
 		out.Joins = append(out.Joins, p.entry)
 	}
 	out.Text, out.Tokens = text, s.meter.tokens(text)
+	if whole {
+		out.Because += "; all of the database " + sel.database + " fits the budget"
+	}
 	return out
+}
+
+// widen takes all tables of the database in if they are few enough to be given whole and fit the shares of the budget
+// that tables and columns have.
+func (s *sheet) widen() bool {
+	whole, columns := s.wholeDatabase()
+	if columns > wholeColumns {
+		return false
+	}
+	left := (tableBudgetShare + columnBudgetShare) * s.limit / 100
+	for _, t := range whole {
+		o, ok := s.tableObject(t.ID)
+		if !ok {
+			continue
+		}
+		var in []*catalog.Object
+		for _, x := range s.columnsOf(t.ID) {
+			if c, ok := s.object(x.ID); ok {
+				in = append(in, &c)
+			}
+		}
+		if text, err := templates.DDL(s.dialect(o.Ref.Database), &o, in, s.queryable); err == nil {
+			left -= s.meter.tokens(text+"\n") + len(in)
+		}
+	}
+	if left < 0 {
+		return false
+	}
+	s.sel.tables = whole
+	return true
+}
+
+// tableObject returns a table as the context shows it, with a word on those that are like it.
+func (s *sheet) tableObject(id uint32) (catalog.Object, bool) {
+	o, ok := s.object(id)
+	if alike := s.say(s.s, id); alike != "" {
+		o.Description = strings.TrimSuffix(alike+"; "+o.Description, "; ")
+	}
+	return o, ok
 }
 
 func (s *sheet) spend(share int) { s.left += share * s.limit / 100 }
@@ -151,12 +204,21 @@ func (s *sheet) object(id uint32) (o catalog.Object, ok bool) {
 	return o, true
 }
 
-// why is the reason for an item: what was found before, or else the evidence.
-func (s *sheet) why(x Scored) string {
+// item is the entry for an object. Its reason is what was found before, or else the evidence.
+func (s *sheet) item(x Scored, ref catalog.Ref) Item {
 	if x.Evidence == nil {
-		x.Evidence = s.evidence(x.ID)
+		x.Evidence = s.evidence(s.leader(x.ID))
 	}
-	return reason(s.s, x.ID, x.Evidence)
+	it := Item{ID: x.ID, Ref: ref, Score: round(x.Score), Parts: Parts{Own: round(x.Own)}, Reason: reason(s.s, s.leader(x.ID), x.Evidence)}
+	if ref.Kind == catalog.KindColumn {
+		it.Parts.Table = round(s.tableScored(s.leader(s.table(x.ID))).Own)
+	}
+	for _, d := range s.databases {
+		if d.name == ref.Database {
+			it.Parts.Database = round(d.score)
+		}
+	}
+	return it
 }
 
 // addJoin adds a join, unless it is there, if there is room for it.
@@ -187,7 +249,7 @@ func (s *sheet) speakers(list []Scored, write func(catalog.Dialect, *catalog.Obj
 		}
 		text, err := write(s.dialect(o.Names()[0].Database), &o)
 		if err == nil && s.afford(s.meter.tokens(text)) {
-			out = append(out, sheetPart[Item]{Item{x.ID, o.Ref, round(x.Score), s.why(x)}, text})
+			out = append(out, sheetPart[Item]{s.item(x, o.Ref), text})
 		}
 	}
 	return out
@@ -208,7 +270,7 @@ func (s *sheet) addTables(sel *selection) {
 // addTable adds a table with the columns that joins and metrics need and its best few, if there is room for all of
 // them; in part, it adds as many of them as there is room for.
 func (s *sheet) addTable(x Scored, sel *selection, inPart bool) {
-	o, ok := s.object(x.ID)
+	o, ok := s.tableObject(x.ID)
 	if !ok {
 		return
 	}
@@ -231,9 +293,9 @@ func (s *sheet) addTable(x Scored, sel *selection, inPart bool) {
 			whole = false
 		}
 	}
-	for r := s.s.ColumnIDs(x.ID); r.From < r.To; r.From++ {
-		if sel.needed[r.From] != "" && s.visible.Contains(r.From) {
-			add(s.columnScored(r.From, s.inherited(x.ID)))
+	for _, c := range s.columnsOf(x.ID) {
+		if sel.needed[c.ID].why != "" {
+			add(c)
 		}
 	}
 	for _, c := range sel.columns[x.ID] {
@@ -269,16 +331,20 @@ func (s *sheet) addColumn(t *sheetTable, x Scored, sel *selection) bool {
 	if !s.afford(s.meter.tokens(text) - t.empty + 1) {
 		return false
 	}
-	why := s.why(x)
-	switch needed := sel.needed[x.ID]; {
-	case why == "" && needed == "":
-		why = "stands in " + t.object.Ref.String()
-	case why == "":
-		why = needed
-	case needed != "":
-		why += "; " + needed
+	x.Evidence = s.evidence(s.leader(x.ID))
+	it, needed := s.item(x, o.Ref), sel.needed[x.ID]
+	if it.Role = needed.role; it.Role == "" {
+		it.Role = s.sentence.role(o.Ref.Column, x.Evidence)
 	}
-	t.columns = append(t.columns, sheetColumn{&o, Item{x.ID, o.Ref, round(x.Score), why}})
+	switch {
+	case it.Reason == "" && needed.why == "":
+		it.Reason = "stands in " + t.object.Ref.String()
+	case it.Reason == "":
+		it.Reason = needed.why
+	case needed.why != "":
+		it.Reason += "; " + needed.why
+	}
+	t.columns = append(t.columns, sheetColumn{&o, it})
 	return true
 }
 

@@ -87,6 +87,9 @@ func drawWorld(t *rapid.T) *world {
 		for range w.int(1, 5) {
 			w.table(catalog.TableRef(d.Name, rapid.SampledFrom(schemas).Draw(t, "schema"), w.name()))
 		}
+		if w.chance(40) {
+			w.copies(catalog.TableRef(d.Name, schemas[0], w.name()))
+		}
 	}
 	w.keys()
 	for range w.int(0, 4) {
@@ -125,6 +128,33 @@ func (w *world) table(r catalog.Ref) {
 		}
 	}
 	w.objects = append(append(w.objects, o), own...)
+}
+
+// copies adds tables of the same columns whose names differ in a date.
+func (w *world) copies(r catalog.Ref) {
+	first := len(w.objects)
+	r.Table += "_202401"
+	name := r.Table
+	r.Table = name + "01"
+	w.table(r)
+	for day := range w.int(1, 3) {
+		to := r
+		to.Table = fmt.Sprintf("%s%02d", name, day+2)
+		w.tables = append(w.tables, to)
+		for _, o := range w.objects[first : first+1+len(w.columns[r])] {
+			o.Ref.Table = to.Table
+			if o.Table != nil {
+				t := *o.Table
+				o.Table = &t
+			} else {
+				c := *o.Column
+				o.Column = &c
+				w.columns[to] = append(w.columns[to], o.Ref)
+			}
+			w.describe(&o)
+			w.objects = append(w.objects, o)
+		}
+	}
 }
 
 // keys declares foreign keys within databases.
@@ -264,7 +294,7 @@ var counter = templates.NewCounter()
 func newSystem(t fataler, s *catalog.Snapshot, budget int) system {
 	t.Helper()
 	x := local.New(s)
-	l, err := retrieval.NewLinker(x, lineage.New(s), counter, retrieval.Config{Budget: budget})
+	l, err := retrieval.NewLinker(&retrieval.Ranker{Index: x}, lineage.New(s), counter, retrieval.Config{Budget: budget})
 	if err != nil {
 		t.Fatal(err)
 	}

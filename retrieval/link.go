@@ -4,29 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/lineage"
 	"github.com/schemagate/schemagate/templates"
-)
-
-// Strategy is the way in which a context was chosen.
-type Strategy string
-
-// The strategies. Whole takes everything there is, Retrieval ranks and selects.
-const (
-	Whole     Strategy = "whole"
-	Retrieval Strategy = "retrieval"
-)
-
-// A catalog of at most this size is given whole (AskTable's first strategy).
-const (
-	wholeTables  = 3
-	wholeColumns = 100
 )
 
 // Bounds of a selection: the paper's final numbers of tables and columns, and shares of the best score below which
@@ -40,6 +23,7 @@ const (
 	tableShare    = 0.2
 	withheldShare = 0.45 // for the audit, which wants what mattered
 	metricShare   = 0.5
+	metricFavour  = 1.5 // by which a question for a figure lowers that share
 	queryShare    = 0.5
 	tiedTables    = 5 // the best tables, which are tied together by joins
 	tiedShare     = 0.6
@@ -49,8 +33,10 @@ const (
 
 // Config bounds a linker.
 type Config struct {
-	// Budget is the size of a context in tokens.
+	// Budget is the size in tokens of a complete prompt: context, question, and what stands around them.
 	Budget int
+	// Prompt is the size of what stands around them.
+	Prompt int
 }
 
 // DefaultConfig is the paper's budget.
@@ -58,37 +44,27 @@ var DefaultConfig = Config{Budget: 5000}
 
 // Validate reports what is wrong with the configuration.
 func (c Config) Validate() error {
-	if c.Budget < 200 {
-		return fmt.Errorf("retrieval: a budget of %d tokens holds no table; give at least 200", c.Budget)
+	if c.Prompt < 0 || c.Budget-c.Prompt < 200 {
+		return fmt.Errorf("retrieval: a budget of %d tokens, %d of them for the prompt, holds no table; leave at least 200", c.Budget, c.Prompt)
 	}
 	return nil
 }
 
 // Linker links questions to one snapshot. It is safe for concurrent use.
 type Linker struct {
-	index  Index
+	ranker *Ranker
 	graph  *lineage.Graph
 	meter  *meter
 	config Config
-	shapes atomic.Pointer[shape]
+	kin    kinships
 }
 
-// NewLinker makes a linker of the index and join graph of one snapshot.
-func NewLinker(x Index, g *lineage.Graph, t *templates.Counter, c Config) (*Linker, error) {
+// NewLinker makes a linker of the ranker and join graph of one snapshot.
+func NewLinker(r *Ranker, g *lineage.Graph, t *templates.Counter, c Config) (*Linker, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Linker{index: x, graph: g, meter: newMeter(t), config: c}, nil
-}
-
-// shape returns the shape of the snapshot that the linker serves.
-func (l *Linker) shape(s *catalog.Snapshot) *shape {
-	sh := l.shapes.Load()
-	if sh == nil || sh.s != s {
-		sh = newShape(s)
-		l.shapes.Store(sh)
-	}
-	return sh
+	return &Linker{ranker: r, graph: g, meter: newMeter(t), config: c}, nil
 }
 
 // Context is what a question needs of the catalog, as one principal may see it.
@@ -97,6 +73,7 @@ type Context struct {
 	Strategy Strategy
 	// Because says why that strategy ran.
 	Because string
+	Intent  Intent
 	// Database is where the answer lies; it is empty if nothing fits.
 	Database string
 	Dialect  catalog.Dialect
@@ -115,7 +92,20 @@ type Item struct {
 	ID     uint32
 	Ref    catalog.Ref
 	Score  float64
+	Parts  Parts
 	Reason string
+	// Role is what the question needs a column for. It is empty for other kinds, and for a column that stands there
+	// because there was room.
+	Role Role
+	// Members are the tables that a table stands for, itself among them, oldest first. It is empty for one that stands
+	// for itself.
+	Members []catalog.Ref
+}
+
+// Parts say what speaks for an object: by itself, for its table and for its database. How a score is made of them is
+// the ranker's, and so are the scales.
+type Parts struct {
+	Own, Table, Database float64
 }
 
 // Join is a step of a join path in a context.
@@ -137,25 +127,32 @@ func (c Context) IDs(k catalog.Kind) []uint32 {
 	return out
 }
 
-// Link builds the context of a question from what the view lets be queried.
+// Link builds the context of a question from what the view lets be queried, by the strategy that its size calls for.
 func (l *Linker) Link(ctx context.Context, question string, v acl.View) (Context, error) {
+	return l.LinkBy(ctx, "", question, v)
+}
+
+// LinkBy builds the context of a question by a strategy; the empty one is chosen by size.
+func (l *Linker) LinkBy(ctx context.Context, asked Strategy, question string, v acl.View) (Context, error) {
+	if _, err := ParseStrategy(string(asked)); err != nil {
+		return Context{}, fmt.Errorf("retrieval: %w", err)
+	}
 	if err := ctx.Err(); err != nil {
 		return Context{}, err
 	}
-	out := Context{Question: question, Strategy: Retrieval}
+	out := Context{Question: question, Intent: IntentOf(question)}
 	s := v.Snapshot()
 	if s == nil {
+		out.Strategy, out.Because = strategyFor(asked, 0, 0)
 		out.Nothing = "nothing here is available to you"
 		return out, nil
 	}
-	b := newBoard(question, l.index, l.shape(s), v)
-	tables, columns := b.count(catalog.KindTable), b.count(catalog.KindColumn)
-	how := "too many to give whole"
-	if tables <= wholeTables && columns <= wholeColumns {
-		out.Strategy = Whole
-		how = "few enough to give whole"
+	b, err := l.ranker.Board(ctx, question, v)
+	if err != nil {
+		return Context{}, err
 	}
-	out.Because = fmt.Sprintf("%s and %s are %s", plural(tables, "table"), plural(columns, "column"), how)
+	tables := b.count(catalog.KindTable)
+	out.Strategy, out.Because = strategyFor(asked, tables, b.count(catalog.KindColumn))
 	switch {
 	case tables == 0:
 		out.Nothing = "nothing here is available to you"
@@ -167,14 +164,7 @@ func (l *Linker) Link(ctx context.Context, question string, v acl.View) (Context
 		out.Nothing = "too little of the question is known to the catalog that you may see"
 		return out, nil
 	}
-	return l.assemble(out, l.choose(b, out.Strategy), b, v), nil
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
+	return l.assemble(out, l.choose(b, out, v), v), nil
 }
 
 // selection is what a context is made of, before its size is known. Tables, metrics and queries are best first.
@@ -183,122 +173,217 @@ type selection struct {
 	tables   []Scored
 	core     map[uint32]bool     // tables without which the others, or the metrics, say little
 	columns  map[uint32][]Scored // by table, best first
-	needed   map[uint32]string   // columns that joins and metrics need, with the reason
+	needed   map[uint32]need     // columns that joins and metrics need
 	metrics  []Scored
 	queries  []Scored
 	joins    []lineage.Join
 }
 
-func (l *Linker) choose(b *board, strategy Strategy) selection {
-	s := b.s
-	sel := selection{database: b.databases[0].name, core: map[uint32]bool{}, columns: map[uint32][]Scored{}, needed: map[uint32]string{}}
-	near := b.connected(sel.database)
-	inside := func(x Scored) bool {
-		return !slices.ContainsFunc(s.Object(x.ID).Names(), func(ref catalog.Ref) bool { return !near[ref.Database] })
-	}
-	var ranked []Scored
-	for _, d := range b.databases {
-		if near[d.name] {
-			for _, t := range b.ranked[d.from:d.to] {
-				ranked = append(ranked, b.tableScored(t))
-			}
-		}
-	}
-	slices.SortFunc(ranked, byScore)
-	if strategy == Whole {
-		for r := s.OfKind(catalog.KindTable); r.From < r.To; r.From++ {
-			if b.visible.Contains(r.From) && b.row[r.From] == 0 && near[s.Object(r.From).Ref.Database] {
-				ranked = append(ranked, Scored{ID: r.From})
-			}
-		}
-		sel.tables = ranked
-	} else {
-		sel.tables = worthy(ranked, tableShare, maxTables)
-	}
-	metrics, queries := b.speakersScored(catalog.KindMetric), b.speakersScored(catalog.KindQuery)
-	sel.metrics = worthy(slices.DeleteFunc(metrics, func(x Scored) bool { return !inside(x) }), metricShare, maxMetrics)
-	sel.queries = worthy(slices.DeleteFunc(queries, func(x Scored) bool { return !inside(x) }), queryShare, maxQueries)
+// need is why a column must be there, and in which role.
+type need struct {
+	why  string
+	role Role
+}
 
+// chooser makes the selection for one question.
+type chooser struct {
+	*board
+	*families
+	strategy Strategy
+	intent   Intent
+	sentence *sentence
+	near     map[string]bool // databases that a statement can reach
+	faces    map[uint32]bool // members of families that the question is shown
+	sel      selection
+}
+
+func (l *Linker) choose(b *board, out Context, v acl.View) *chooser {
+	c := &chooser{board: b, families: l.kin.of(v), strategy: out.Strategy, intent: out.Intent, sentence: newSentence(out.Question, out.Intent), faces: map[uint32]bool{}}
+	c.sel = selection{database: b.databases[0].name, core: map[uint32]bool{}, columns: map[uint32][]Scored{}, needed: map[uint32]need{}}
+	c.near = b.connected(c.sel.database)
+	c.chooseSpeakers()
+	c.chooseTables(out.Question)
+	c.tie(l.graph)
+	slices.SortStableFunc(c.sel.tables, byScore)
+	c.sel.core[c.sel.tables[0].ID] = true
+	return c
+}
+
+// chooseSpeakers chooses metrics and past queries that a statement near the database can use. A question for a figure
+// is likely to mean a metric.
+func (c *chooser) chooseSpeakers() {
+	inside := func(list []Scored) []Scored {
+		return slices.DeleteFunc(list, func(x Scored) bool {
+			return slices.ContainsFunc(c.s.Object(x.ID).Names(), func(ref catalog.Ref) bool { return !c.near[ref.Database] })
+		})
+	}
+	metrics, share := inside(c.speakersScored(catalog.KindMetric)), metricShare
+	if c.intent.figure {
+		share /= metricFavour
+	}
+	c.sel.metrics = worthy(metrics, share, maxMetrics)
+	c.sel.queries = worthy(inside(c.speakersScored(catalog.KindQuery)), queryShare, maxQueries)
+}
+
+// chooseTables chooses tables by their own evidence, or all of them. A family has one place, that of its best member,
+// and stands there with the members that the question is shown.
+func (c *chooser) chooseTables(question string) {
+	needed := map[uint32]bool{}
+	for _, m := range c.sel.metrics {
+		for _, t := range c.spokenFor(m.ID) {
+			needed[t] = true
+		}
+	}
+	best := map[uint32]Scored{} // of families, by leader
+	place := func(x Scored) {
+		if c.members[x.ID] == nil {
+			c.sel.tables = append(c.sel.tables, x)
+		} else if before, ok := best[c.leader(x.ID)]; !ok || byScore(x, before) < 0 {
+			best[c.leader(x.ID)] = x
+		}
+	}
+	for _, d := range c.databases {
+		if c.near[d.name] {
+			for _, t := range c.ranked[d.from:d.to] {
+				place(c.tableScored(t))
+			}
+		}
+	}
+	if c.strategy == Whole {
+		for r := c.s.OfKind(catalog.KindTable); r.From < r.To; r.From++ {
+			if c.visible.Contains(r.From) && c.row[r.From] == 0 && c.near[c.s.Object(r.From).Ref.Database] {
+				place(Scored{ID: r.From})
+			}
+		}
+	}
+	for leader, x := range best {
+		for _, x.ID = range c.shown(c.s, leader, question, needed) {
+			c.faces[x.ID] = true
+			c.sel.tables = append(c.sel.tables, x)
+		}
+	}
+	slices.SortFunc(c.sel.tables, byScore)
+	if c.strategy != Whole {
+		c.sel.tables = worthy(c.sel.tables, tableShare, maxTables)
+	}
+}
+
+// takesPart reports whether an object may stand in the context: it may be queried and no other member of its family
+// stands there for it.
+func (c *chooser) takesPart(id uint32) bool {
+	return c.visible.Contains(id) && (c.members[id] == nil || c.faces[id])
+}
+
+// tie adds what the chosen tables and metrics need of others: the tables and columns that metrics are computed from, and the
+// paths of joins between the best tables.
+func (c *chooser) tie(g *lineage.Graph) {
 	chosen := map[uint32]bool{}
-	for _, t := range sel.tables {
+	for _, t := range c.sel.tables {
 		chosen[t.ID] = true
 	}
 	add := func(table uint32, why Evidence) {
 		if !chosen[table] {
 			chosen[table] = true
-			x := b.tableScored(table)
-			x.Evidence = []Evidence{why}
-			sel.tables = append(sel.tables, x)
+			x := c.tableScored(c.leader(table))
+			x.ID, x.Evidence = table, []Evidence{why}
+			c.sel.tables = append(c.sel.tables, x)
 		}
-		sel.core[table] = true
+		c.sel.core[table] = true
 	}
 	var tied []uint32
-	for _, t := range sel.tables {
-		if len(tied) < tiedTables && t.Own >= tiedShare*sel.tables[0].Own {
+	for _, t := range c.sel.tables {
+		if len(tied) < tiedTables && t.Own >= tiedShare*c.sel.tables[0].Own {
 			tied = append(tied, t.ID)
 		}
 	}
-	for i, m := range sel.metrics {
-		o := s.Object(m.ID)
+	for i, m := range c.sel.metrics {
+		o := c.s.Object(m.ID)
 		for _, ref := range o.Names() {
-			id, ok := s.ID(ref)
+			id, ok := c.s.ID(ref)
 			if !ok {
 				continue
 			}
 			if ref.Kind == catalog.KindColumn {
-				sel.needed[id] = "needed by " + o.Ref.String()
-				id = b.table(id)
+				c.sel.needed[id] = need{"needed by " + o.Ref.String(), metricRole(o.Metric, ref)}
+				id = c.table(id)
 			}
 			add(id, Evidence{By: m.ID})
 		}
 		if i == 0 {
-			for _, t := range b.spokenFor(m.ID) {
+			for _, t := range c.spokenFor(m.ID) {
 				if !slices.Contains(tied, t) {
 					tied = append(tied, t)
 				}
 			}
 		}
 	}
-	x := l.graph.Expand(tied, b.visible.Contains)
-	sel.joins = x.Joins
+	x := g.Expand(tied, c.takesPart)
+	c.sel.joins = x.Joins
 	for _, t := range x.Bridges {
 		add(t, Evidence{By: t})
 	}
 	for _, j := range x.Joins {
-		rel := s.Object(j.Relationship).Relationship
-		sel.core[j.From], sel.core[j.To] = true, true
+		rel := c.s.Object(j.Relationship).Relationship
+		c.sel.core[j.From], c.sel.core[j.To] = true, true
 		for _, ref := range slices.Concat(rel.From, rel.To) {
-			if id, ok := s.ID(ref); ok && sel.needed[id] == "" {
-				sel.needed[id] = "joins " + s.Object(j.From).Ref.String() + " and " + s.Object(j.To).Ref.String()
+			if id, ok := c.s.ID(ref); ok && c.sel.needed[id].why == "" {
+				c.sel.needed[id] = need{"joins " + c.s.Object(j.From).Ref.String() + " and " + c.s.Object(j.To).Ref.String(), RoleJoin}
 			}
 		}
 	}
-	slices.SortStableFunc(sel.tables, byScore)
-	sel.core[sel.tables[0].ID] = true
-	b.ground(&sel, strategy)
-	return sel
 }
 
-// ground chooses columns of the tables: the best over all, and the best few of each.
-func (b *board) ground(sel *selection, strategy Strategy) {
-	var columns []Scored
-	for _, t := range sel.tables {
-		inherited := b.inherited(t.ID)
-		for r := b.s.ColumnIDs(t.ID); r.From < r.To; r.From++ {
-			if b.visible.Contains(r.From) {
-				columns = append(columns, b.columnScored(r.From, inherited))
-			}
+// wholeDatabase returns all tables of the database that can take part, the chosen ones included, and how many columns
+// they have.
+func (c *chooser) wholeDatabase() (tables []Scored, columns int) {
+	chosen := map[uint32]Scored{}
+	for _, t := range c.sel.tables {
+		chosen[t.ID] = t
+	}
+	for r := c.s.OfKind(catalog.KindTable); r.From < r.To; r.From++ {
+		t, ok := chosen[r.From]
+		if !ok && c.s.Object(r.From).Ref.Database == c.sel.database && c.takesPart(r.From) {
+			t, ok = c.tableScored(c.leader(r.From)), true
+			t.ID = r.From
 		}
+		if ok {
+			of := c.s.ColumnIDs(r.From)
+			tables, columns = append(tables, t), columns+int(c.visible.CardinalityInRange(uint64(of.From), uint64(of.To)))
+		}
+	}
+	slices.SortFunc(tables, byScore)
+	return tables, columns
+}
+
+// ground chooses columns of the tables: all of them, or else the best over all, and the best few of each.
+func (c *chooser) ground(all bool) {
+	var columns []Scored
+	for _, t := range c.sel.tables {
+		columns = append(columns, c.columnsOf(t.ID)...)
 	}
 	slices.SortFunc(columns, byScore)
 	n := 0
-	for _, c := range columns {
-		t := b.table(c.ID)
-		if n < maxColumns || len(sel.columns[t]) < leastColumns || strategy == Whole {
-			sel.columns[t] = append(sel.columns[t], c)
+	for _, x := range columns {
+		t := c.table(x.ID)
+		if n < maxColumns || len(c.sel.columns[t]) < leastColumns || all {
+			c.sel.columns[t] = append(c.sel.columns[t], x)
 			n++
 		}
 	}
+}
+
+// columnsOf scores the columns of a table. A member of a family scores as the one that leads it.
+func (c *chooser) columnsOf(table uint32) []Scored {
+	var out []Scored
+	inherited := c.inherited(c.leader(table))
+	for r := c.s.ColumnIDs(table); r.From < r.To; r.From++ {
+		if c.visible.Contains(r.From) {
+			x := c.columnScored(c.leader(r.From), inherited)
+			x.ID = r.From
+			out = append(out, x)
+		}
+	}
+	return out
 }
 
 // worthy returns the first of a list that is best first: at most so many, down to a share of what the best has by itself.
@@ -360,8 +445,10 @@ func (l *Linker) Withheld(ctx context.Context, question string, v acl.View) ([]c
 	if s == nil || v.Queryables().GetCardinality() == uint64(s.Len()) {
 		return nil, nil
 	}
-	sh := l.shape(s)
-	b := newBoard(question, l.index, sh, sh.all)
+	b, err := l.ranker.Board(ctx, question, l.ranker.shape(s).all)
+	if err != nil {
+		return nil, err
+	}
 	if len(b.terms) == 0 {
 		return nil, nil
 	}

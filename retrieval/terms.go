@@ -35,9 +35,19 @@ func QuestionTerms(question string) (terms, compounds []Term) {
 	type word struct{ said, term string }
 	var said []word
 	eachWord(question, func(s, t string) { said = append(said, word{s, t}) })
+	stop := func(w string) bool { return stopWords[w] }
+	german := 0
+	for _, w := range said {
+		if germanMarks[w.said] {
+			german++
+		}
+	}
+	if german*germanShare >= len(said) && german > 1 {
+		stop = func(w string) bool { return stopWords[w] || germanStopWords[w] }
+	}
 	seen := map[string]bool{}
 	for i, w := range said {
-		if stopWords[w.said] || seen[w.term] {
+		if stop(w.said) || seen[w.term] {
 			continue
 		}
 		if len(terms) == mostTerms {
@@ -45,7 +55,7 @@ func QuestionTerms(question string) (terms, compounds []Term) {
 		}
 		seen[w.term] = true
 		terms = append(terms, Term{w.term, w.said})
-		if i+1 < len(said) && !stopWords[said[i+1].said] {
+		if i+1 < len(said) && !stop(said[i+1].said) {
 			joined := stem(w.said + said[i+1].said)
 			if !seen[joined] {
 				seen[joined] = true
@@ -189,6 +199,9 @@ func expand(long map[string]string) map[string]string {
 	return out
 }
 
+// StopWord reports whether a word, in small letters, is one that questions have whatever they are about.
+func StopWord(low string) bool { return stopWords[low] }
+
 // stopWords are words of questions that say nothing about where the answer lies.
 var stopWords = func() map[string]bool {
 	out := map[string]bool{}
@@ -205,3 +218,53 @@ var stopWords = func() map[string]bool {
 	}
 	return out
 }()
+
+// germanShare is the share of the words, one in so many, that must be of German alone for a question to be German.
+const germanShare = 8
+
+// germanMarks are words that a German sentence can hardly do without and an English one does not have.
+var germanMarks = set(`der das und ist sind wie viele welche welcher welches welchen für von mit nicht den dem des ein eine einen einem einer eines
+	zeige zeig gib finde nenne liste auf im zum zur oder haben hat gibt es jede jeder jedes jeden alle allen`)
+
+// germanStopWords are to German what stopWords are to English. Some are words of other meaning in English (die, war, hat),
+// so they count only in a German question.
+var germanStopWords = set(`der die das des dem den ein eine einen einem einer eines und oder aber sowie nicht kein keine keinen keiner ist sind war waren
+	wird werden wurde wurden worden sein seine seinen seiner seinem ihr ihre ihren ihrer ihrem sie er es wir uns ich mir mich man sich hat haben hatte hatten
+	kann können soll sollen muss müssen darf gibt gib geben zeige zeig zeigen finde finden liste listen nenne nennen bestimme ermittle berechne
+	wie viele viel wieviel wieviele welche welcher welches welchen welchem wer wen wem wessen was wann wo woher wohin warum
+	in im an am auf aus bei beim mit nach von vom vor zu zum zur über unter um für durch ohne gegen zwischen als ob wenn dann dass damit weil da
+	alle allen aller alles jede jeder jedes jeden jedem diese dieser dieses diesen diesem jene jener deren dessen denen dort hier
+	auch nur noch schon sehr mehr mindestens sowohl etwa bitte mir sortiert sortiere geordnet jeweils jeweilige jeweiligen dabei einschließlich`)
+
+func set(words string) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		out[w] = true
+	}
+	return out
+}
+
+// mostSorts bounds what one question can ask for.
+const mostSorts = 8
+
+// asking are words that say what sort of thing is asked for. They name no object, so they are no terms.
+var asking = set(`when where who whom whose wann wo wer wem wen wessen woher wohin`)
+
+// questionSorts returns the words of a question that say what sort of thing it asks for: when, where, who, how old.
+func questionSorts(question string) []string {
+	var out []string
+	how := ""
+	eachWord(question, func(said, _ string) {
+		if how != "" && !slices.Contains(out, how+" "+said) {
+			out = append(out, how+" "+said)
+		}
+		how = ""
+		switch {
+		case said == "how" || said == "wie":
+			how = said
+		case asking[said] && !slices.Contains(out, said):
+			out = append(out, said)
+		}
+	})
+	return out[:min(mostSorts, len(out))]
+}

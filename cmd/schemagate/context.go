@@ -9,6 +9,7 @@ import (
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/api"
+	"github.com/schemagate/schemagate/retrieval"
 )
 
 func contextCommand() *cobra.Command {
@@ -46,6 +47,7 @@ standard input.`,
 	}
 	o.sourceFlags(c)
 	o.askerFlags(c)
+	o.strategyFlag(c)
 	return c
 }
 
@@ -64,12 +66,16 @@ func (o *options) question(c *cobra.Command, arg string, run bool) (_ *api.Engin
 	if err := o.requireAsker(); err != nil {
 		return nil, api.Request{}, nil, err
 	}
+	strategy, err := retrieval.ParseStrategy(o.strategy)
+	if err != nil {
+		return nil, api.Request{}, nil, usageError{fmt.Errorf("--strategy: %w", err)}
+	}
 	text, err := readQuestion(c, arg)
 	if err != nil {
 		return nil, api.Request{}, nil, err
 	}
 	e, close, err := o.engine(c.Context(), progress(c.ErrOrStderr()), run)
-	return e, api.Request{Face: "cli", Principal: o.as, Question: text}, close, err
+	return e, api.Request{Face: "cli", Principal: o.as, Question: text, Strategy: strategy}, close, err
 }
 
 // maxInput is the most bytes that are read from standard input. What is decided of it has tighter limits; this bounds
@@ -117,6 +123,13 @@ func writeObjects(w io.Writer, objects []api.Object, most int) {
 		if o.Kind == "column" {
 			indent = "  "
 		}
-		fmt.Fprintf(w, "  %-44s %7.2f  %s\n", indent+o.Ref, o.Score, strings.TrimSpace(o.Reason))
+		reason := strings.TrimSpace(o.Reason)
+		if o.Role != "" {
+			reason = o.Role + ": " + reason
+		}
+		if n := len(o.Members); n > 0 {
+			reason += fmt.Sprintf("; one of %d alike: %s to %s", n, o.Members[0], o.Members[n-1])
+		}
+		fmt.Fprintf(w, "  %-44s %7.2f  %s\n", indent+o.Ref, o.Score, reason)
 	}
 }

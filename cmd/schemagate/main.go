@@ -73,10 +73,10 @@ rewritten with row filters and masks, or refused. Every decision is recorded.`,
 	})
 	root.AddCommand(
 		demoCommand(), ingestCommand(), contextCommand(), askCommand(), guardCommand(), policyCommand(), auditCommand(),
-		evalCommand(), migrateCommand(),
+		trainCommand(), evalCommand(), migrateCommand(),
 	)
 	for _, c := range root.Commands() {
-		if c.HasSubCommands() {
+		if c.HasSubCommands() && c.RunE == nil {
 			c.RunE = func(c *cobra.Command, args []string) error {
 				if len(args) > 0 {
 					return usagef("%s has no command %q; see %s --help", c.CommandPath(), args[0], c.CommandPath())

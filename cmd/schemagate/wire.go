@@ -25,7 +25,9 @@ import (
 	"github.com/schemagate/schemagate/catalog/store"
 	"github.com/schemagate/schemagate/lineage"
 	"github.com/schemagate/schemagate/retrieval"
+	"github.com/schemagate/schemagate/retrieval/embed"
 	"github.com/schemagate/schemagate/retrieval/local"
+	"github.com/schemagate/schemagate/retrieval/rank"
 	"github.com/schemagate/schemagate/rewrite"
 	"github.com/schemagate/schemagate/rewrite/mysql"
 	"github.com/schemagate/schemagate/rewrite/postgres"
@@ -57,6 +59,8 @@ type options struct {
 	as      string
 	audit   string
 	json    bool
+	// strategy is of questions alone.
+	strategy string
 }
 
 func (o *options) sourceFlags(c *cobra.Command) {
@@ -71,6 +75,10 @@ func (o *options) askerFlags(c *cobra.Command) {
 	f.StringVar(&o.as, "as", "", "principal who asks")
 	f.StringVar(&o.audit, "audit", "", "audit log to append to (default in the user's state directory)")
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
+}
+
+func (o *options) strategyFlag(c *cobra.Command) {
+	c.Flags().StringVar(&o.strategy, "strategy", "", "how to choose the context: whole, tables or retrieval (default by the size of what the principal may see)")
 }
 
 func (o *options) requireAsker() error {
@@ -143,17 +151,38 @@ func readPolicy(path string) (*acl.Policy, error) {
 }
 
 // edition builds all that a question needs of one catalog under one policy, and the generator that goes with it.
-func edition(s *catalog.Snapshot, p *acl.Policy) (*api.Edition, api.Generator, error) {
+func edition(ctx context.Context, s *catalog.Snapshot, p *acl.Policy) (*api.Edition, api.Generator, error) {
 	engine, err := casbin.New(p, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	graph, index := lineage.New(s), local.New(s)
-	linker, err := retrieval.NewLinker(index, graph, templates.NewCounter(), retrieval.DefaultConfig)
+	ranker, err := newRanker(ctx, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &api.Edition{Policy: engine, Linker: linker}, generate.NewMetrics(time.Now), nil
+	linker, err := retrieval.NewLinker(ranker, lineage.New(s), templates.NewCounter(), retrieval.DefaultConfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &api.Edition{Policy: api.CacheViews(engine), Linker: retrieval.NewCachedLinker(linker)}, generate.NewMetrics(time.Now), nil
+}
+
+// newRanker makes the embedded ranker of a catalog, with the judge that the binary carries.
+func newRanker(ctx context.Context, s *catalog.Snapshot) (*retrieval.Ranker, error) {
+	e, err := embed.New()
+	if err != nil {
+		return nil, err
+	}
+	r, err := local.NewRanker(ctx, s, e)
+	if err != nil {
+		return nil, err
+	}
+	m, err := rank.Shipped()
+	if err != nil {
+		return nil, err
+	}
+	r.Judge = rank.New(m, s)
+	return r, nil
 }
 
 // runners connects to the live sources, for running statements in the databases that they hold. close must be called.
@@ -197,7 +226,7 @@ func (o *options) engine(ctx context.Context, progress func(string), run bool) (
 	if err != nil {
 		return nil, nil, err
 	}
-	e, g, err := edition(s, p)
+	e, g, err := edition(ctx, s, p)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ package embed
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	_ "embed" // carries the model
 	"encoding/binary"
@@ -12,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"unicode/utf8"
 )
 
@@ -37,6 +39,19 @@ func New() (*Model, error) {
 	m, err := parse(built)
 	if err != nil {
 		return nil, fmt.Errorf("embed: reading the built-in model: %w; build the program anew from a clean checkout", err)
+	}
+	return m, nil
+}
+
+// Open reads a model that the recipe wrote to a file.
+func Open(file string) (*Model, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("embed: %w", err)
+	}
+	m, err := parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("embed: reading %s: %w", file, err)
 	}
 	return m, nil
 }
@@ -91,16 +106,32 @@ func (m *Model) Name() string { return m.name }
 // Dim is the length of the vectors.
 func (m *Model) Dim() int { return m.dim }
 
-// Embed returns the vector of a text, of length 1, or all zero for a text without a word that the model knows.
-func (m *Model) Embed(text string) []float32 {
+// Embed implements retrieval.Embedder. It fails only if ctx is done.
+func (m *Model) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	all := make([]float32, len(texts)*m.dim)
+	out := make([][]float32, len(texts))
+	c := cutter{known: map[string][]int32{}} // texts that come together share words
+	for i, text := range texts {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("embed: after %d of %d texts: %w", i, len(texts), err)
+		}
+		out[i] = all[i*m.dim:][:m.dim:m.dim]
+		m.embed(&c, out[i], text)
+	}
+	return out, nil
+}
+
+// Vector returns the vector of a text, of length 1, or all zero for a text without a word that the model knows.
+func (m *Model) Vector(text string) []float32 {
 	out := make([]float32, m.dim)
 	m.EmbedInto(out, text)
 	return out
 }
 
-// EmbedInto is Embed into a slice that the caller has. It panics if the slice is shorter than Dim.
-func (m *Model) EmbedInto(out []float32, text string) {
-	out = out[:m.dim]
+// EmbedInto is Vector into a slice that the caller has. It panics if the slice is shorter than Dim.
+func (m *Model) EmbedInto(out []float32, text string) { m.embed(new(cutter), out[:m.dim], text) }
+
+func (m *Model) embed(c *cutter, out []float32, text string) {
 	clear(out)
 	if len(text) > longestText {
 		end := longestText
@@ -109,7 +140,7 @@ func (m *Model) EmbedInto(out []float32, text string) {
 		}
 		text = text[:end]
 	}
-	m.pieces.each(text, func(id int32) {
+	c.each(&m.pieces, text, func(id int32) {
 		row, scale := m.rows[int(id)*m.dim:][:m.dim], m.scales[id]
 		for i, x := range row {
 			out[i] += float32(int8(x)) * scale
@@ -129,7 +160,7 @@ func (m *Model) EmbedInto(out []float32, text string) {
 }
 
 // Cosine is the similarity of two vectors of one model: 1 for texts of the same words, near 0 for unrelated ones, and
-// 0 with a vector of zeros. Both must come from Embed, whose vectors have length 1.
+// 0 with a vector of zeros. Both must come from a Model, whose vectors have length 1.
 func Cosine(a, b []float32) float32 {
 	var sum float32
 	for i, x := range a {

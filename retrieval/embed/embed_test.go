@@ -1,9 +1,12 @@
 package embed
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,7 +43,7 @@ func TestVectorsAreThoseOfTheRecipe(t *testing.T) {
 	m := model(t)
 	for _, want := range reference {
 		var ids []int32
-		m.pieces.each(want.Text, func(id int32) { ids = append(ids, id) })
+		new(cutter).each(&m.pieces, want.Text, func(id int32) { ids = append(ids, id) })
 		if len(ids) != len(want.Pieces) {
 			t.Errorf("%q is cut into %v, want %v", want.Text, ids, want.Pieces)
 			continue
@@ -51,7 +54,7 @@ func TestVectorsAreThoseOfTheRecipe(t *testing.T) {
 				break
 			}
 		}
-		got := m.Embed(want.Text)
+		got := m.Vector(want.Text)
 		for i := range got {
 			if math.Abs(float64(got[i]-want.Vector[i])) > 1e-4 {
 				t.Errorf("%q: dimension %d is %v, want %v", want.Text, i, got[i], want.Vector[i])
@@ -87,7 +90,7 @@ func TestVectorsHaveLengthOne(t *testing.T) {
 	m := model(t)
 	for _, text := range []string{"a", "order", "orders of a customer", "订单", strings.Repeat("order ", 1000)} {
 		var square float64
-		for _, x := range m.Embed(text) {
+		for _, x := range m.Vector(text) {
 			square += float64(x) * float64(x)
 		}
 		if math.Abs(square-1) > 1e-5 {
@@ -99,12 +102,12 @@ func TestVectorsHaveLengthOne(t *testing.T) {
 func TestTextWithoutWordsIsAllZero(t *testing.T) {
 	m := model(t)
 	for _, text := range []string{"", " \n", "?!_", "\xff\xfe", "𓀀𓀁"} {
-		for i, x := range m.Embed(text) {
+		for i, x := range m.Vector(text) {
 			if x != 0 {
 				t.Fatalf("%q: dimension %d is %v", text, i, x)
 			}
 		}
-		if c := Cosine(m.Embed(text), m.Embed("order")); c != 0 {
+		if c := Cosine(m.Vector(text), m.Vector("order")); c != 0 {
 			t.Errorf("%q: cosine %v", text, c)
 		}
 	}
@@ -112,14 +115,33 @@ func TestTextWithoutWordsIsAllZero(t *testing.T) {
 
 func TestEmbedIntoLeavesNothingOfWhatWasThere(t *testing.T) {
 	m := model(t)
-	out := m.Embed("warehouse")
+	out := m.Vector("warehouse")
 	m.EmbedInto(out, "student")
-	if c := Cosine(out, m.Embed("student")); math.Abs(float64(c)-1) > 1e-5 {
+	if c := Cosine(out, m.Vector("student")); math.Abs(float64(c)-1) > 1e-5 {
 		t.Errorf("cosine %v", c)
 	}
 	m.EmbedInto(out, "")
 	if c := Cosine(out, out); c != 0 {
 		t.Errorf("an empty text into a used slice: squared length %v", c)
+	}
+}
+
+func TestManyTextsGetTheVectorOfEach(t *testing.T) {
+	m := model(t)
+	texts := []string{"orders of a customer", "", "客户的订单", "a customer of customers"}
+	got, err := m.Embed(context.Background(), texts)
+	if err != nil || len(got) != len(texts) {
+		t.Fatalf("%d vectors for %d texts, %v", len(got), len(texts), err)
+	}
+	for i, text := range texts {
+		if !slices.Equal(got[i], m.Vector(text)) {
+			t.Errorf("%q has another vector by itself", text)
+		}
+	}
+	done, cancel := context.WithCancel(context.Background())
+	cancel()
+	if got, err := m.Embed(done, texts); got != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("after the context is done: %v", err)
 	}
 }
 
@@ -133,8 +155,8 @@ func TestMeaningIsNearAcrossWordingsAndLanguages(t *testing.T) {
 		{"哪个客户的订单最多", "customer_orders: customer_id", "airport: runway_length"},
 		{"OrderDate", "order_date", "customer_name"},
 	} {
-		q := m.Embed(tt.text)
-		if near, far := Cosine(q, m.Embed(tt.near)), Cosine(q, m.Embed(tt.far)); near <= far {
+		q := m.Vector(tt.text)
+		if near, far := Cosine(q, m.Vector(tt.near)), Cosine(q, m.Vector(tt.far)); near <= far {
 			t.Errorf("%q: %.3f to %q, %.3f to %q", tt.text, near, tt.near, far, tt.far)
 		}
 	}
@@ -144,11 +166,11 @@ func TestOnlyTheStartOfAHugeTextCounts(t *testing.T) {
 	m := model(t)
 	for name, unit := range map[string]string{"one word": "order", "many words": "order ", "three bytes a character": "户", "nothing known": "𓀀a"} {
 		start := time.Now()
-		huge := m.Embed(strings.Repeat(unit, 1<<20/len(unit)))
+		huge := m.Vector(strings.Repeat(unit, 1<<20/len(unit)))
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("%s: took %v", name, took)
 		}
-		if c := Cosine(huge, m.Embed(strings.Repeat(unit, longestText/len(unit)))); math.Abs(float64(c)-1) > 1e-4 {
+		if c := Cosine(huge, m.Vector(strings.Repeat(unit, longestText/len(unit)))); math.Abs(float64(c)-1) > 1e-4 {
 			t.Errorf("%s: cosine %v to its start", name, c)
 		}
 	}
@@ -159,7 +181,7 @@ func TestManyMayEmbedAtOnceAndGetTheSame(t *testing.T) {
 	texts := []string{"orders of a customer", "Wie viele Kunden", "客户的订单", "amt_net_rev"}
 	var want [][]float32
 	for _, text := range texts {
-		want = append(want, model(t).Embed(text)) // by a model of its own
+		want = append(want, model(t).Vector(text)) // by a model of its own
 	}
 	var wg sync.WaitGroup
 	for range 8 {

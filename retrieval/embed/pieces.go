@@ -2,6 +2,7 @@ package embed
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -39,20 +40,27 @@ func (p *pieces) add(text string, one piece) {
 	p.longest = max(p.longest, len(text))
 }
 
+// cutter cuts words. It keeps its memory from word to word.
+type cutter struct {
+	best  []way
+	ids   []int32
+	known map[string][]int32 // words cut before; nil to remember none
+}
+
 // each yields the pieces of a text's words, in order.
-func (p *pieces) each(text string, yield func(id int32)) {
-	var c cutter
+func (c *cutter) each(p *pieces, text string, yield func(id int32)) {
 	eachWord(norm.NFKC.String(text), func(word string) {
-		for _, id := range c.cut(p, word) {
+		ids, known := c.known[word]
+		if !known {
+			ids = c.cut(p, word)
+			if c.known != nil {
+				c.known[word] = slices.Clone(ids)
+			}
+		}
+		for _, id := range ids {
 			yield(id)
 		}
 	})
-}
-
-// cutter cuts words. It keeps its memory from word to word.
-type cutter struct {
-	best []way
-	ids  []int32
 }
 
 // way is the likeliest way to have cut a word up to some place.

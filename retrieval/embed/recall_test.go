@@ -92,14 +92,14 @@ func open(t *testing.T, dir, set string) shelf {
 	}
 	vectors := map[string][]float32{}
 	for table, text := range texts {
-		vectors[table] = m.Embed(text)
+		vectors[table] = m.Vector(text)
 	}
 	out.vector = func(question string) []string {
 		type table struct {
 			name string
 			near float32
 		}
-		v := m.Embed(question)
+		v := m.Vector(question)
 		var list []table
 		for _, name := range tables {
 			list = append(list, table{name, embed.Cosine(v, vectors[name])})

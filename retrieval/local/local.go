@@ -1,245 +1,143 @@
-// Package local is the embedded index: postings in memory, exact, with statistics of the visible set only.
+// Package local is the embedded index: postings and vectors in memory, exact, with statistics of the visible set only.
+//
+// It is made of segments, each built from a run of neighbouring objects and nothing else. A segment says where its
+// objects lie only relative to the first of them, so an index of the next snapshot shares those whose objects did not
+// change, though their ids did.
 package local
 
 import (
-	"slices"
-	"strings"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"runtime"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/retrieval"
 )
 
-// BM25F (Robertson and Zaragoza 2009, eq. 3.15 and 3.19): a term's frequency in each field is divided by the field's
-// relative length, weighted, summed and then saturated with k1. The weights were chosen on the training sets.
-const (
-	k1 = 1.2
-	b  = 0.8
-)
-
-var fieldWeights = [...]float64{retrieval.FieldName: 1.5, retrieval.FieldText: 0.7, retrieval.FieldValue: 0.6}
-
-// Index is an inverted index over one snapshot.
+// Index is an index over one snapshot. It is safe for concurrent use.
 type Index struct {
-	snapshot    *catalog.Snapshot
-	collections [len(catalog.Kinds) + 1]*collection // by kind
-	mu          sync.Mutex
-	sights      map[string]*sight // by the view's key
-	order       []string          // keys of sights, oldest first
+	snapshot *catalog.Snapshot
+	embedder retrieval.Embedder             // nil if there are no vectors
+	seed     maphash.Seed                   // of the segments' dictionaries
+	parts    [len(catalog.Kinds) + 1][]part // by kind, in id order
+	scratch  sync.Pool                      // of *scratch
+	mu       sync.Mutex
+	sights   map[string]*sight // by the view's key
+	order    []string          // keys of sights, oldest first
 }
 
-// collection holds the objects of one kind, so that their statistics do not mix.
-type collection struct {
+// part is a segment and its place in the snapshot.
+type part struct {
 	first uint32 // id of the first object
-	// postings are in id order, a posting for each object and field.
-	postings map[string][]posting
-	lengths  [][len(fieldWeights)]uint16 // terms by object and field
-	// skeletons leads from a word without its vowels to the words in the index that are written so.
-	skeletons map[string][]string
+	*segment
 }
 
-type posting struct {
-	id    uint32
-	field retrieval.Field
-	count uint16
-}
-
-// sight is what a view means for the index, in a form that is quick to ask.
-type sight struct {
-	queryable, raw bits
-	averages       [len(catalog.Kinds) + 1]averages // by kind
-}
-
-// averages are the mean lengths of the fields over the objects that have text in them which the view shows.
-type averages [len(fieldWeights)]float64
-
-// bits is a set of object ids.
-type bits []uint64
-
-func (b bits) has(id uint32) bool { return int(id>>6) < len(b) && b[id>>6]>>(id&63)&1 == 1 }
-
-// keptSights bounds how many views the index remembers. Each takes two bits an object.
-const keptSights = 256
-
-// New indexes a snapshot.
+// New indexes the words of a snapshot. Near finds nothing in it.
 func New(s *catalog.Snapshot) *Index {
-	x := &Index{snapshot: s, sights: map[string]*sight{}}
-	for _, k := range catalog.Kinds {
-		r := s.OfKind(k)
-		c := &collection{first: r.From, postings: map[string][]posting{}, lengths: make([][len(fieldWeights)]uint16, r.Len()), skeletons: map[string][]string{}}
-		for i := range s.Objects(k) {
-			o := &s.Objects(k)[i]
-			for f, text := range texts(o) {
-				c.add(o.ID, retrieval.Field(f), text)
-			}
-		}
-		for term := range c.postings {
-			if sk, short := skeleton(term); short {
-				c.skeletons[sk] = append(c.skeletons[sk], term)
-			}
-		}
-		for _, terms := range c.skeletons {
-			slices.Sort(terms)
-		}
-		x.collections[k] = c
+	x, err := build(context.Background(), none(nil), s, segmentSize)
+	if err != nil {
+		panic(err) // only embedding fails
 	}
 	return x
 }
 
-// texts returns what of an object is searched, by field. Names of other objects are left out of tables, so that a
-// table's text says nothing of a hidden column.
-func texts(o *catalog.Object) (t [len(fieldWeights)]string) {
-	t[retrieval.FieldText] = o.Description + "\n" + strings.Join(o.Tags, "\n")
-	synonyms := "\n" + strings.Join(o.Synonyms, "\n")
-	switch {
-	case o.Table != nil:
-		t[retrieval.FieldName] = o.Ref.Table + synonyms
-		t[retrieval.FieldText] += "\n" + o.Ref.Schema
-	case o.Column != nil:
-		t[retrieval.FieldName] = o.Ref.Column + synonyms
-		t[retrieval.FieldValue] = strings.Join(o.Column.Samples, "\n")
-	case o.Metric != nil:
-		t[retrieval.FieldName] = o.Ref.Name + synonyms
-		t[retrieval.FieldText] += "\n" + o.Metric.Formula
-	case o.Relationship != nil:
-		t[retrieval.FieldName] = o.Relationship.From[0].Table + "\n" + o.Relationship.To[0].Table + synonyms
-	case o.Query != nil:
-		t[retrieval.FieldName] = o.Query.Question + synonyms
-	}
-	return t
+// NewWith indexes the words of a snapshot and, with the embedder, what its objects mean. It fails if the embedder does.
+func NewWith(ctx context.Context, s *catalog.Snapshot, e retrieval.Embedder) (*Index, error) {
+	return build(ctx, none(e), s, segmentSize)
 }
 
-func (c *collection) add(id uint32, f retrieval.Field, text string) {
-	counts := map[string]uint16{}
-	var order []string
-	n := uint16(0)
-	for _, term := range retrieval.Terms(text) {
-		if counts[term] == 0 {
-			order = append(order, term)
-		}
-		if counts[term] < 1<<15 {
-			counts[term]++
-		}
-		if n < 1<<15 {
-			n++
-		}
-	}
-	c.lengths[id-c.first][f] = n
-	for _, term := range order {
-		c.postings[term] = append(c.postings[term], posting{id, f, counts[term]})
-	}
+// Update indexes another snapshot as x was made, with the same embedder if any. What has not changed since is taken
+// from x, and texts that x knows are not embedded again. x stays as it is.
+func (x *Index) Update(ctx context.Context, s *catalog.Snapshot) (*Index, error) {
+	return build(ctx, x, s, segmentSize)
 }
 
-// Match implements retrieval.Index.
-func (x *Index) Match(kind catalog.Kind, terms []retrieval.Term, v acl.View) [][]retrieval.Hit {
-	out := make([][]retrieval.Hit, len(terms))
-	if kind == 0 || int(kind) >= len(x.collections) || v.Snapshot() != x.snapshot {
-		return out
-	}
-	c, sees := x.collections[kind], x.sight(v)
-	for i, t := range terms {
-		out[i] = c.match(t.Text, 1, kind, sees)
-		for _, near := range c.near(t.Text) {
-			out[i] = merge(out[i], c.match(near, nearWeight, kind, sees))
+// none is an index of nothing, for build to start from.
+func none(e retrieval.Embedder) *Index { return &Index{embedder: e, seed: maphash.MakeSeed()} }
+
+// build makes an index as the previous one was made, in segments of at least size objects but for the last of each kind.
+func build(ctx context.Context, previous *Index, s *catalog.Snapshot, size int) (*Index, error) {
+	x := &Index{snapshot: s, embedder: previous.embedder, seed: previous.seed, sights: map[string]*sight{}}
+	x.scratch.New = func() any { return new(scratch) }
+	old := map[digest]*segment{}
+	for _, parts := range previous.parts {
+		for _, p := range parts {
+			old[p.digest] = p.segment
 		}
 	}
-	return out
-}
-
-// nearWeight is what a word is worth that only resembles the term: a prefix of it or its consonants.
-const nearWeight = 0.1
-
-// near returns words of the index that look like short forms of a term: a prefix of at least three letters and at
-// most two thirds of it, or the term without its vowels.
-func (c *collection) near(term string) []string {
-	var out []string
-	if strings.ContainsFunc(term, func(r rune) bool { return r < 'a' || r > 'z' }) {
-		return nil
+	type job struct {
+		objects []catalog.Object
+		at      *part
 	}
-	for n := 3; n*3 <= len(term)*2; n++ {
-		if _, ok := c.postings[term[:n]]; ok {
-			out = append(out, term[:n])
+	var jobs []job
+	for _, k := range catalog.Kinds {
+		runs := cut(s, k, size)
+		x.parts[k] = make([]part, len(runs))
+		for i, objects := range runs {
+			x.parts[k][i].first = objects[0].ID
+			jobs = append(jobs, job{objects, &x.parts[k][i]})
 		}
 	}
-	if sk, _ := skeleton(term); len(sk) >= 3 && sk != term {
-		for _, w := range c.skeletons[sk] {
-			if !slices.Contains(out, w) {
-				out = append(out, w)
+	fresh := make([]*segment, len(jobs)) // by job; nil where an old one serves
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, j := range jobs {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
 			}
+			d := digestOf(j.objects)
+			if known := old[d]; known != nil {
+				j.at.segment = known
+				return nil
+			}
+			fresh[i] = newSegment(j.objects, x.seed)
+			fresh[i].digest = d
+			j.at.segment = fresh[i]
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, fmt.Errorf("local: indexing: %w", err)
+	}
+	if x.embedder == nil {
+		return x, nil
+	}
+	for _, parts := range x.parts {
+		for _, p := range parts {
+			delete(old, p.digest)
 		}
 	}
-	return out
+	var wanted []unembedded
+	for i, seg := range fresh {
+		if seg != nil {
+			wanted = append(wanted, unembedded{jobs[i].objects, seg})
+		}
+	}
+	if err := embed(ctx, x.embedder, wanted, old); err != nil {
+		return nil, err
+	}
+	return x, nil
 }
 
-// skeleton drops the vowels after the first letter, and reports whether there were none to drop.
-func skeleton(term string) (string, bool) {
-	var sb strings.Builder
-	for i := 0; i < len(term); i++ {
-		if i == 0 || !strings.ContainsRune("aeiou", rune(term[i])) {
-			sb.WriteByte(term[i])
-		}
-	}
-	return sb.String(), sb.Len() == len(term) && len(term) >= 3
+// sight is what a view means for the index, in a form that is quick to ask.
+type sight struct {
+	queryable, raw set
+	norms          [len(catalog.Kinds) + 1]norms // by kind
 }
 
-func (c *collection) match(term string, worth float64, kind catalog.Kind, sees *sight) []retrieval.Hit {
-	list := c.postings[term]
-	if len(list) == 0 {
-		return nil
-	}
-	avg := &sees.averages[kind]
-	out := make([]retrieval.Hit, 0, len(list))
-	for i := 0; i < len(list); {
-		id := list[i].id
-		if !sees.queryable.has(id) {
-			i++
-			continue
-		}
-		var sum, best float64
-		var where retrieval.Field
-		for ; i < len(list) && list[i].id == id; i++ {
-			p := list[i]
-			if p.field == retrieval.FieldValue && !sees.raw.has(id) {
-				continue
-			}
-			// There is text in the field, so the average is above zero.
-			tf := float64(p.count) / (1 - b + b*float64(c.lengths[id-c.first][p.field])/avg[p.field])
-			tf *= fieldWeights[p.field]
-			sum += tf
-			if tf > best {
-				best, where = tf, p.field
-			}
-		}
-		if sum > 0 {
-			out = append(out, retrieval.Hit{ID: id, Weight: worth * sum / (k1 + sum), Where: where})
-		}
-	}
-	return out
-}
+// set holds object ids, a bit for each that there is.
+type set []uint64
 
-// merge joins two lists in id order and keeps the better hit of each object.
-func merge(a, b []retrieval.Hit) []retrieval.Hit {
-	if len(b) == 0 {
-		return a
-	}
-	out := make([]retrieval.Hit, 0, len(a)+len(b))
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0].ID < b[0].ID:
-			out, a = append(out, a[0]), a[1:]
-		case len(a) == 0 || b[0].ID < a[0].ID:
-			out, b = append(out, b[0]), b[1:]
-		default:
-			best := a[0]
-			if b[0].Weight > best.Weight {
-				best = b[0]
-			}
-			out, a, b = append(out, best), a[1:], b[1:]
-		}
-	}
-	return out
-}
+func (s set) has(id uint32) bool { return int(id>>6) < len(s) && s[id>>6]>>(id&63)&1 == 1 }
+
+// keptSights bounds how many views the index remembers. Each takes two bits an object, and 8 kB.
+const keptSights = 256
 
 // sight returns what a view means for the index; it is computed once a view.
 func (x *Index) sight(v acl.View) *sight {
@@ -249,7 +147,7 @@ func (x *Index) sight(v acl.View) *sight {
 	if known != nil {
 		return known
 	}
-	sees := &sight{queryable: make(bits, x.snapshot.Len()/64+1), raw: make(bits, x.snapshot.Len()/64+1)}
+	sees := &sight{queryable: make(set, x.snapshot.Len()/64+1), raw: make(set, x.snapshot.Len()/64+1)}
 	for it := v.Queryables().Iterator(); it.HasNext(); {
 		id := it.Next()
 		sees.queryable[id>>6] |= 1 << (id & 63)
@@ -258,7 +156,7 @@ func (x *Index) sight(v acl.View) *sight {
 		}
 	}
 	for _, k := range catalog.Kinds {
-		sees.averages[k] = x.collections[k].average(sees)
+		sees.norms[k] = newNorms(averages(x.parts[k], sees))
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -273,18 +171,21 @@ func (x *Index) sight(v acl.View) *sight {
 	return sees
 }
 
-// average counts only objects with text in a field, so that one whose values are withheld counts like one without.
-func (c *collection) average(sees *sight) (a averages) {
+// averages returns the mean lengths of the fields over the objects that have text in them which the view shows. One
+// whose values are withheld counts like one without.
+func averages(parts []part, sees *sight) (a [len(fieldWeights)]float64) {
 	var sum, n [len(fieldWeights)]int
-	for i, l := range c.lengths {
-		id := c.first + uint32(i)
-		if !sees.queryable.has(id) {
-			continue
-		}
-		for f, terms := range l {
-			if terms > 0 && (retrieval.Field(f) != retrieval.FieldValue || sees.raw.has(id)) {
-				sum[f] += int(terms)
-				n[f]++
+	for _, p := range parts {
+		for i, l := range p.lengths {
+			id := p.first + uint32(i)
+			if !sees.queryable.has(id) {
+				continue
+			}
+			for f, terms := range l {
+				if terms > 0 && (retrieval.Field(f) != retrieval.FieldValue || sees.raw.has(id)) {
+					sum[f] += int(terms)
+					n[f]++
+				}
 			}
 		}
 	}
@@ -294,4 +195,12 @@ func (c *collection) average(sees *sight) (a averages) {
 		}
 	}
 	return a
+}
+
+// asked returns a kind's parts and what the view means for them, or nothing for another snapshot's view.
+func (x *Index) asked(k catalog.Kind, v acl.View) ([]part, *sight) {
+	if k == 0 || int(k) >= len(x.parts) || v.Snapshot() != x.snapshot {
+		return nil, nil
+	}
+	return x.parts[k], x.sight(v)
 }

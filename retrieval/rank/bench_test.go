@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/schemagate/schemagate/retrieval"
-	"github.com/schemagate/schemagate/retrieval/rank"
 )
 
 // What judging costs beyond retrieval.Rank, by the number of databases of three tables and twelve columns.
@@ -18,16 +17,16 @@ func BenchmarkJudge(b *testing.B) {
 		}
 		s := shops(b, names...)
 		l := lesson(b, s)
-		r := rank.New(m, l.Index, s)
-		b.Run(fmt.Sprintf("Rank/%d", n), func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				retrieval.Rank(l.Examples[i%len(l.Examples)].Question, l.Index, l.View)
-			}
-		})
-		b.Run(fmt.Sprintf("Judge/%d", n), func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				r.Judge(l.Examples[i%len(l.Examples)].Question, l.View)
-			}
-		})
+		r := system(b, s, m)
+		for _, by := range []struct {
+			name   string
+			ranker *retrieval.Ranker
+		}{{"Rank", l.Ranker}, {"Judge", r}} {
+			b.Run(fmt.Sprintf("%s/%d", by.name, n), func(b *testing.B) {
+				for i := 0; b.Loop(); i++ {
+					judge(b, by.ranker, l.Examples[i%len(l.Examples)].Question, l.View)
+				}
+			})
+		}
 	}
 }

@@ -1,14 +1,20 @@
 package rank
 
 import (
+	"context"
+
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/retrieval"
 )
 
 // Features returns all that a model could learn from in what a view shows of a question, whatever one was trained on:
 // that of databases, tables and columns, in retrieval's order, as if all were equally likely.
-func Features(question string, x retrieval.Index, v acl.View) (out [][]float32) {
-	sc := newScene(question, newShape(v.Snapshot()), x, v)
+func Features(question string, r *retrieval.Ranker, v acl.View) (out [][]float32) {
+	b, err := r.Board(context.Background(), question, v)
+	if err != nil {
+		panic(err)
+	}
+	sc := newScene(b, newShape(v.Snapshot()))
 	even := func(n int) judged {
 		p := make([]float64, n)
 		for i := range p {
@@ -16,14 +22,21 @@ func Features(question string, x retrieval.Index, v acl.View) (out [][]float32) 
 		}
 		return newJudged(p)
 	}
-	for i := range sc.base.Databases {
+	for i := range sc.databases {
 		out = append(out, sc.databaseFeatures(i))
 	}
-	for i := range sc.base.Tables {
+	for i := range sc.ranked {
 		out = append(out, sc.tableFeatures(i))
 	}
-	tables := even(len(sc.base.Tables))
-	for _, r := range sc.columnFeatures(sc.candidates(tables), even(len(sc.base.Databases)), tables) {
+	databases, tables := even(len(sc.databases)), even(len(sc.ranked))
+	tables.given = tables.p
+	list := sc.candidates(tables)
+	columns := make([]float64, len(list))
+	for i, r := range sc.columnFeatures(list, databases, tables) {
+		out = append(out, r)
+		columns[i] = float64(i%7) / 7
+	}
+	for _, r := range sc.againFeatures(list, columns, tables) {
 		out = append(out, r)
 	}
 	return out

@@ -12,23 +12,24 @@ import (
 
 // Model gives probabilities. It is safe for concurrent use.
 type Model struct {
-	database, table, column *boost.Model
+	database, table, column, again *boost.Model // again: tables, once their columns are judged
 }
 
 // How many features each part of a model sees. A model that was trained on other features does not fit.
 const (
-	databaseFeatures = 33
-	tableFeatures    = 31
-	columnFeatures   = 34
+	databaseFeatures = 41
+	tableFeatures    = 38
+	columnFeatures   = 44
+	againFeatures    = 21
 )
 
 // The first bytes of an encoded model. The last of them is the version, which changes with the features.
-const magic = "SGRK\x01"
+const magic = "SGRK\x02"
 
 // MarshalBinary encodes the model.
 func (m *Model) MarshalBinary() ([]byte, error) {
 	out := []byte(magic)
-	for _, part := range [...]*boost.Model{m.database, m.table, m.column} {
+	for _, part := range [...]*boost.Model{m.database, m.table, m.column, m.again} {
 		data, err := part.MarshalBinary()
 		if err != nil {
 			return nil, err
@@ -52,8 +53,8 @@ func (m *Model) UnmarshalBinary(data []byte) error {
 		return errors.New("rank: decode model: its checksum is wrong; restore the file or train it again")
 	}
 	rest = rest[len(magic):]
-	var parts [3]*boost.Model
-	for i, want := range [...]int{databaseFeatures, tableFeatures, columnFeatures} {
+	var parts [4]*boost.Model
+	for i, want := range [...]int{databaseFeatures, tableFeatures, columnFeatures, againFeatures} {
 		if len(rest) < 4 || uint64(len(rest)-4) < uint64(binary.LittleEndian.Uint32(rest)) {
 			return errors.New("rank: decode model: a part is missing; restore the file or train it again")
 		}
@@ -70,7 +71,7 @@ func (m *Model) UnmarshalBinary(data []byte) error {
 	if len(rest) > 0 {
 		return errors.New("rank: decode model: there is more than a model; restore the file or train it again")
 	}
-	m.database, m.table, m.column = parts[0], parts[1], parts[2]
+	m.database, m.table, m.column, m.again = parts[0], parts[1], parts[2], parts[3]
 	return nil
 }
 
@@ -80,7 +81,7 @@ const doubt = 0.7
 // databases judges the best databases. The answer lies in one of them or in none, so their probabilities are brought
 // down to a sum of 1 where they exceed it.
 func (m *Model) databases(sc *scene) judged {
-	p := make([]float64, min(judgedDatabases, len(sc.base.Databases)))
+	p := make([]float64, min(judgedDatabases, len(sc.databases)))
 	sum := 0.0
 	for i := range p {
 		p[i] = math.Pow(m.database.Predict(sc.databaseFeatures(i)), doubt)
@@ -96,11 +97,39 @@ func (m *Model) databases(sc *scene) judged {
 
 // tables judges the best tables: that the answer lies in the database, times that it then needs the table.
 func (m *Model) tables(sc *scene, databases judged) judged {
-	p := make([]float64, min(judgedTables, len(sc.base.Tables)))
+	n := min(judgedTables, len(sc.ranked))
+	p, given := make([]float64, n), make([]float64, n)
 	for i := range p {
-		if row := sc.databaseRow[sc.databaseOf[sc.base.Tables[i].ID]]; row > 0 && row <= len(databases.p) {
-			p[i] = databases.p[row-1] * m.table.Predict(sc.tableFeatures(i))
+		if row := sc.databaseRow[sc.databaseOf[sc.ranked[i].ID]]; row > 0 && row <= len(databases.p) {
+			given[i] = m.table.Predict(sc.tableFeatures(i))
+			p[i] = databases.p[row-1] * given[i]
 		}
 	}
-	return newJudged(p)
+	out := newJudged(p)
+	out.given = given
+	return out
+}
+
+// columns judges the columns of the tables thought best.
+func (m *Model) columns(sc *scene, databases, tables judged) ([]candidate, []float64) {
+	list := sc.candidates(tables)
+	p := make([]float64, len(list))
+	for i, features := range sc.columnFeatures(list, databases, tables) {
+		p[i] = m.column.Predict(features)
+	}
+	return list, p
+}
+
+// tablesAgain judges the tables once more, by what is thought of their columns.
+func (m *Model) tablesAgain(sc *scene, tables judged, list []candidate, columns []float64) judged {
+	p, given := make([]float64, len(tables.p)), make([]float64, len(tables.p))
+	for i, features := range sc.againFeatures(list, columns, tables) {
+		if tables.given[i] > 0 {
+			given[i] = m.again.Predict(features)
+			p[i] = given[i] * tables.p[i] / tables.given[i]
+		}
+	}
+	out := newJudged(p)
+	out.given = given
+	return out
 }

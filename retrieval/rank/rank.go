@@ -4,76 +4,46 @@
 package rank
 
 import (
-	"cmp"
-	"slices"
+	"math"
 
-	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/retrieval"
 )
 
-// Judgement is what a model thinks that a question means, each list best first.
-type Judgement struct {
-	Databases []Database
-	Tables    []Judged
-	Columns   []Judged
-}
-
-// Database is a database with the probability that the answer lies in it.
-type Database struct {
-	Name        string
-	Probability float64
-}
-
-// Judged is a table or column with the probability that the answer needs it. Score is what it stands by in its list:
-// the log odds and, of a table, a part of retrieval's score.
-type Judged struct {
-	ID                 uint32
-	Probability, Score float64
-}
-
 // Ranker judges questions about one snapshot. It is safe for concurrent use.
 type Ranker struct {
-	index retrieval.Index
 	shape *shape
 	model *Model
 }
 
-// New makes a ranker of a model and the index of a snapshot.
-func New(m *Model, x retrieval.Index, s *catalog.Snapshot) *Ranker {
-	return &Ranker{index: x, shape: newShape(s), model: m}
-}
+// New makes a ranker of a model for a snapshot.
+func New(m *Model, s *catalog.Snapshot) *Ranker { return &Ranker{newShape(s), m} }
 
-// Judge judges what the view lets be queried. A view of another snapshot than the ranker's has nothing to judge.
-func (r *Ranker) Judge(question string, v acl.View) Judgement {
-	if v.Snapshot() != r.shape.s {
-		return Judgement{}
+// Judge implements retrieval.Judge. A board of another snapshot than the ranker's has nothing to judge.
+func (r *Ranker) Judge(b *retrieval.Board) retrieval.Judgement {
+	if b.View().Snapshot() != r.shape.s {
+		return retrieval.Judgement{}
 	}
-	sc := newScene(question, r.shape, r.index, v)
+	sc := newScene(b, r.shape)
 	databases := r.model.databases(sc)
 	tables := r.model.tables(sc, databases)
-	var out Judgement
-	for i, d := range sc.base.Databases[:len(databases.p)] {
-		out.Databases = append(out.Databases, Database{d.Name, databases.p[i]})
-	}
-	slices.SortStableFunc(out.Databases, func(a, b Database) int { return cmp.Compare(b.Probability, a.Probability) })
+	list, columns := r.model.columns(sc, databases, tables)
+	tables = r.model.tablesAgain(sc, tables, list, columns)
+	out := retrieval.Judgement{Databases: databases.p}
 	for i, p := range tables.p {
-		t := sc.base.Tables[i]
-		out.Tables = append(out.Tables, Judged{t.ID, p, logit(p) + floor*ratio(t.Score, sc.base.Tables[0].Score)})
+		t := sc.ranked[i]
+		out.Tables = append(out.Tables, retrieval.Judged{
+			ID: t.ID, Probability: p, Given: tables.given[i], Score: sigmoid(logit(p) + floor*ratio(t.Score, sc.ranked[0].Score)),
+		})
 	}
-	slices.SortStableFunc(out.Tables, byScore)
-	list := sc.candidates(tables)
-	for i, features := range sc.columnFeatures(list, databases, tables) {
-		p := r.model.column.Predict(features)
-		out.Columns = append(out.Columns, Judged{list[i].id, p, logit(p)})
+	for i, p := range columns {
+		out.Columns = append(out.Columns, retrieval.Judged{ID: list[i].id, Probability: p, Given: p, Score: p})
 	}
-	slices.SortStableFunc(out.Columns, byScore)
 	return out
 }
 
 // floor is what retrieval's own score of a table counts, in log odds: what a model does not know from its lessons must
 // not sink what the words say.
-const floor = 4
+const floor = 2
 
-// byScore puts the best first; equals stay in the order in which retrieval put them.
-func byScore(a, b Judged) int { return cmp.Compare(b.Score, a.Score) }
+func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

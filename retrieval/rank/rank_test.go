@@ -16,6 +16,8 @@ import (
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/acl/casbin"
 	"github.com/schemagate/schemagate/catalog"
+	"github.com/schemagate/schemagate/retrieval"
+	"github.com/schemagate/schemagate/retrieval/embed"
 	"github.com/schemagate/schemagate/retrieval/local"
 	"github.com/schemagate/schemagate/retrieval/rank"
 	"github.com/schemagate/schemagate/retrieval/rank/boost"
@@ -55,10 +57,37 @@ func shops(t testing.TB, trades ...string) *catalog.Snapshot {
 	return s
 }
 
+// system is all that ranks a snapshot, with a model for a judge if one is given.
+func system(t testing.TB, s *catalog.Snapshot, m *rank.Model) *retrieval.Ranker {
+	t.Helper()
+	e, err := embed.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := local.NewRanker(t.Context(), s, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m != nil {
+		r.Judge = rank.New(m, s)
+	}
+	return r
+}
+
+// judge is what a ranker with a judge says.
+func judge(t testing.TB, r *retrieval.Ranker, question string, v acl.View) retrieval.Ranking {
+	t.Helper()
+	j, err := r.Rank(t.Context(), question, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
 // lesson asks about every table of every database, always by the words of a column and its table.
 func lesson(t testing.TB, s *catalog.Snapshot) rank.Lesson {
 	t.Helper()
-	l := rank.Lesson{Index: local.New(s), View: acl.Everything(s)}
+	l := rank.Lesson{Ranker: system(t, s, nil), View: acl.Everything(s)}
 	r := rand.New(rand.NewPCG(1, uint64(s.Len())))
 	for range 4 {
 		for _, o := range s.Objects(catalog.KindTable) {
@@ -96,9 +125,9 @@ func model(t testing.TB) *rank.Model {
 func TestARankerFindsWhatItWasNotShown(t *testing.T) {
 	s := shops(t, "tailor", "grocer", "printer", "glazier")
 	l := lesson(t, s)
-	ranker := rank.New(model(t), l.Index, s)
+	ranker := system(t, s, model(t))
 	for _, e := range l.Examples {
-		j := ranker.Judge(e.Question, l.View)
+		j := judge(t, ranker, e.Question, l.View)
 		if j.Databases[0].Name != e.Database || !e.Tables[j.Tables[0].ID] {
 			t.Errorf("%q: the best table is %s", e.Question, s.Object(j.Tables[0].ID).Ref)
 		}
@@ -111,40 +140,40 @@ func TestARankerFindsWhatItWasNotShown(t *testing.T) {
 func TestListsAreInOrderAndProbabilitiesOfDatabasesExcludeOneAnother(t *testing.T) {
 	s := shops(t, trades...)
 	l := lesson(t, s)
-	j := rank.New(model(t), l.Index, s).Judge("the amount and city of customers", l.View)
+	j := judge(t, system(t, s, model(t)), "the amount and city of customers", l.View)
 	if len(j.Tables) == 0 || len(j.Columns) == 0 {
 		t.Fatal("nothing was judged")
 	}
 	sum, last := 0.0, 1.0
 	for _, d := range j.Databases {
-		if sum += d.Probability; d.Probability > last {
+		if sum += d.Score / retrieval.DefaultWeights.Reranker; d.Score > last {
 			t.Errorf("%s is likelier than the one before it", d.Name)
 		}
-		last = d.Probability
+		last = d.Score
 	}
-	if sum > 1+1e-9 {
+	if sum > 1+1e-6 {
 		t.Errorf("the answer lies in one database, and their probabilities add up to %v", sum)
 	}
-	for _, list := range [][]rank.Judged{j.Tables, j.Columns} {
-		if !slices.IsSortedFunc(list, func(a, b rank.Judged) int { return cmp.Compare(b.Score, a.Score) }) {
+	for _, list := range [][]retrieval.Scored{j.Tables, j.Columns} {
+		if !slices.IsSortedFunc(list, func(a, b retrieval.Scored) int { return cmp.Compare(b.Score, a.Score) }) {
 			t.Error("a better one comes later")
 		}
 		for _, x := range list {
-			if !(x.Probability >= 0 && x.Probability <= 1) {
-				t.Errorf("%v is no probability", x.Probability)
+			if !(x.Score >= 0 && x.Score <= 1) {
+				t.Errorf("%v is no score", x.Score)
 			}
 		}
 	}
 }
 
 // named spells a judgement by names, which two snapshots share, as ids are not.
-func named(s *catalog.Snapshot, j rank.Judgement) (out []string) {
+func named(s *catalog.Snapshot, j retrieval.Ranking) (out []string) {
 	for _, d := range j.Databases {
-		out = append(out, fmt.Sprintf("%s %v", d.Name, d.Probability))
+		out = append(out, fmt.Sprintf("%s %v", d.Name, d.Score))
 	}
-	for _, list := range [][]rank.Judged{j.Tables, j.Columns} {
+	for _, list := range [][]retrieval.Scored{j.Tables, j.Columns} {
 		for _, x := range list {
-			out = append(out, fmt.Sprintf("%s %v %v", s.Object(x.ID).Ref, x.Probability, x.Score))
+			out = append(out, fmt.Sprintf("%s %v %v", s.Object(x.ID).Ref, x.Score, x.Own))
 		}
 	}
 	return out
@@ -183,8 +212,7 @@ func someView(t *testing.T, s *catalog.Snapshot, r *rand.Rand) acl.View {
 
 func TestWhatIsHiddenChangesNothing(t *testing.T) {
 	s, m := shops(t, trades...), model(t)
-	x := local.New(s)
-	whole := rank.New(m, x, s)
+	whole := system(t, s, m)
 	r := rand.New(rand.NewPCG(1, 3))
 	changed := 0
 	for range 60 {
@@ -193,19 +221,18 @@ func TestWhatIsHiddenChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, y := acl.Everything(restricted), local.New(restricted)
-		bare := rank.New(m, y, restricted)
+		all, bare := acl.Everything(restricted), system(t, restricted, m)
 		for _, question := range []string{
 			"What is the amount of each customer by baker grade?", "Which employee of a florist has the best invoice in Lyon?", "city and id of shops", "jeweller",
 		} {
-			got, want := named(s, whole.Judge(question, v)), named(restricted, bare.Judge(question, all))
+			got, want := named(s, judge(t, whole, question, v)), named(restricted, judge(t, bare, question, all))
 			if !slices.Equal(got, want) {
 				t.Fatalf("%q\ngot  %v\nwant %v, as without what is hidden", question, got, want)
 			}
-			if got, want := rank.Features(question, x, v), rank.Features(question, y, all); !reflect.DeepEqual(got, want) {
+			if got, want := rank.Features(question, whole, v), rank.Features(question, bare, all); !reflect.DeepEqual(got, want) {
 				t.Fatalf("%q: features differ from those without what is hidden\ngot  %v\nwant %v", question, got, want)
 			}
-			if !slices.Equal(got, named(s, whole.Judge(question, acl.Everything(s)))) {
+			if !slices.Equal(got, named(s, judge(t, whole, question, acl.Everything(s)))) {
 				changed++
 			}
 		}
@@ -215,18 +242,22 @@ func TestWhatIsHiddenChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAViewOfAnotherSnapshotHasNothingToJudge(t *testing.T) {
+func TestABoardOfAnotherSnapshotIsNotJudged(t *testing.T) {
 	s, other := shops(t, trades...), shops(t, "tailor")
-	j := rank.New(model(t), local.New(s), s).Judge("the city of customers", acl.Everything(other))
-	if !reflect.DeepEqual(j, rank.Judgement{}) {
-		t.Errorf("judged %v", named(s, j))
+	b, err := system(t, other, nil).Board(t.Context(), "the city of customers", acl.Everything(other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j := rank.New(model(t), s).Judge(b); !reflect.DeepEqual(j, retrieval.Judgement{}) {
+		t.Errorf("judged %v", j)
 	}
 }
 
-func TestAQuestionWithoutAKnownWordHasNoAnswer(t *testing.T) {
+func TestAQuestionWithoutAWordHasNoAnswer(t *testing.T) {
 	s := shops(t, trades...)
-	for _, question := range []string{"", "of the", "zzyzx quux"} {
-		if j := rank.New(model(t), local.New(s), s).Judge(question, acl.Everything(s)); len(j.Tables)+len(j.Columns)+len(j.Databases) > 0 {
+	r := system(t, s, model(t))
+	for _, question := range []string{"", "of the", "!?"} {
+		if j := judge(t, r, question, acl.Everything(s)); len(j.Tables)+len(j.Columns)+len(j.Databases) > 0 {
 			t.Errorf("%q: judged %v", question, named(s, j))
 		}
 	}
@@ -252,9 +283,8 @@ func TestTrainingTwiceGivesTheSameModelAndItsFileKeepsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := shops(t, trades...)
-	x := local.New(s)
 	question := "which customer has the largest amount by baker grade"
-	if want, got := rank.New(m, x, s).Judge(question, acl.Everything(s)), rank.New(&back, x, s).Judge(question, acl.Everything(s)); !reflect.DeepEqual(want, got) {
+	if want, got := judge(t, system(t, s, m), question, acl.Everything(s)), judge(t, system(t, s, &back), question, acl.Everything(s)); !reflect.DeepEqual(want, got) {
 		t.Error("the model read back judges otherwise")
 	}
 }
@@ -302,9 +332,9 @@ func TestTheModelBesideThisPackageFitsIt(t *testing.T) {
 	}
 	s := shops(t, "tailor", "grocer", "printer", "glazier")
 	l := lesson(t, s)
-	ranker := rank.New(&m, l.Index, s)
+	ranker := system(t, s, &m)
 	for _, e := range l.Examples {
-		if j := ranker.Judge(e.Question, l.View); j.Databases[0].Name != e.Database || !e.Tables[j.Tables[0].ID] {
+		if j := judge(t, ranker, e.Question, l.View); j.Databases[0].Name != e.Database || !e.Tables[j.Tables[0].ID] {
 			t.Errorf("%q: the best table is %s", e.Question, s.Object(j.Tables[0].ID).Ref)
 		}
 	}

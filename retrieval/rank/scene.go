@@ -1,9 +1,9 @@
 package rank
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -29,53 +29,78 @@ const (
 	columnName
 	columnText
 	columnValue
-	wholeName // in the name of a table or column all of whose words the question says
-	spoken    // in a metric, relationship or past query of the table
+	tableMeant  // by a word that means about the same
+	columnMeant // likewise
+	wholeName   // in the name of a table or column all of whose words the question says
+	spoken      // in a metric, relationship or past query of the table
 	places
 )
 
 // scene is what one question finds in what one view shows, as the features need it.
 type scene struct {
 	*shape
-	view                  acl.View
-	visible               *roaring.Bitmap // what may be queried
-	base                  retrieval.Ranking
-	terms                 []retrieval.Term
-	words                 int             // the first of terms; the others are compounds
-	asked                 map[string]bool // words
+	board     *retrieval.Board
+	view      acl.View
+	visible   *roaring.Bitmap // what may be queried
+	databases []retrieval.ScoredDatabase
+	ranked    []retrieval.Scored // tables
+	terms     []retrieval.Term
+	words     int             // the first of terms; the others are compounds
+	asked     map[string]bool // words
+	sequence  string          // the question's words in order, a space before and after each
+
 	columnHits, tableHits [][]retrieval.Hit
 	worth                 []float64 // by term: how rare it is among tables, 1 over all known words; compounds a fifth of that
 	known                 float64   // share of the words that the catalog knows
 
-	databaseRow  []int       // by database: 1 + its place in base.Databases
-	tableRow     []int       // by table: 1 + its place in base.Tables
-	marks        []float64   // by judged table, place and term
-	databaseBest []float64   // by database and term: the best mark of any of its tables, without spoken
-	best         []float64   // by term
-	knownIn      []int       // by term: the number of databases that know it
-	columnOwn    []float64   // by column of a judged table, counted from the first: how much of the question it says
-	alikeSeen    map[int]int // by group of one name: how many the view shows
+	databaseRow  []int              // by database: 1 + its place in databases
+	tableRow     []int              // by table: 1 + its place in ranked
+	marks        []float64          // by judged table, place and term
+	databaseBest []float64          // by database and term: the best mark of any of its tables, without spoken
+	best         []float64          // by term
+	knownIn      []int              // by term: the number of databases that know it
+	columnOwn    []float64          // by column of a judged table, counted from the first: how much of the question it says
+	near         []float64          // by judged table: similarity of its text to the question
+	valued       map[uint32]valued  // by table or column
+	valuedIn     []valued           // by database
+	sorts        map[uint32]float64 // by column: how much its name means what the question asks for
+	alikeSeen    map[int]int        // by group of one name: how many the view shows
 }
 
-func newScene(question string, sh *shape, x retrieval.Index, v acl.View) *scene {
-	words, compounds := retrieval.QuestionTerms(question)
+// valued tells of the values that a question names in an object.
+type valued struct {
+	sum  float64 // of the qualities
+	sole float64 // the best quality, divided among the objects that hold the value
+}
+
+func newScene(b *retrieval.Board, sh *shape) *scene {
+	terms, words := b.Terms()
+	v := b.View()
 	sc := &scene{
-		shape: sh, view: v, visible: v.Queryables(), alikeSeen: map[int]int{}, base: retrieval.Rank(question, x, v), terms: slices.Concat(words, compounds), words: len(words),
-		asked: map[string]bool{}, databaseRow: make([]int, len(sh.databases)), tableRow: make([]int, len(sh.databaseOf)),
+		shape: sh, board: b, view: v, visible: v.Queryables(), databases: b.Databases(), ranked: b.Tables(), terms: terms, words: words,
+		asked: map[string]bool{}, sequence: " " + strings.Join(retrieval.Terms(b.Question()), " ") + " ",
+		databaseRow: make([]int, len(sh.databases)), tableRow: make([]int, len(sh.databaseOf)), alikeSeen: map[int]int{}, sorts: map[uint32]float64{},
 	}
-	for _, w := range words {
+	for _, w := range terms[:words] {
 		sc.asked[w.Text] = true
 	}
-	for i, d := range sc.base.Databases {
+	for i, d := range sc.databases {
 		sc.databaseRow[sh.databaseAt[d.Name]] = i + 1
 	}
-	for i, t := range sc.base.Tables {
+	sc.near = make([]float64, len(sc.ranked))
+	for i, t := range sc.ranked {
 		sc.tableRow[t.ID] = i + 1
+		sc.near[i] = b.Similarity(catalog.KindTable, t.ID)
 	}
-	sc.tableHits = x.Match(catalog.KindTable, sc.terms, v)
-	sc.columnHits = x.Match(catalog.KindColumn, sc.terms, v)
+	sc.tableHits, sc.columnHits = b.Hits(catalog.KindTable), b.Hits(catalog.KindColumn)
+	for _, hits := range b.AskedFor() {
+		for _, h := range hits {
+			sc.sorts[h.ID] = max(sc.sorts[h.ID], h.Weight)
+		}
+	}
 	sc.weigh()
-	sc.mark(x)
+	sc.mark()
+	sc.value(b.Values())
 	return sc
 }
 
@@ -83,7 +108,7 @@ func newScene(question string, sh *shape, x retrieval.Index, v acl.View) *scene 
 func (sc *scene) weigh() {
 	n := len(sc.terms)
 	sc.worth, sc.knownIn = make([]float64, n), make([]int, n)
-	seen, seenDatabase := make([]int, len(sc.databaseOf)), make([]int, len(sc.databases))
+	seen, seenDatabase := make([]int, len(sc.databaseOf)), make([]int, len(sc.shape.databases))
 	tables := float64(size(sc.s.OfKind(catalog.KindTable), sc.view))
 	var sum float64
 	for i := range sc.terms {
@@ -123,10 +148,10 @@ func (sc *scene) weigh() {
 }
 
 // mark notes the strongest hit of each term by table and place.
-func (sc *scene) mark(x retrieval.Index) {
+func (sc *scene) mark() {
 	n := len(sc.terms)
-	sc.marks = make([]float64, len(sc.base.Tables)*int(places)*n)
-	sc.databaseBest, sc.best = make([]float64, len(sc.databases)*n), make([]float64, n)
+	sc.marks = make([]float64, len(sc.ranked)*int(places)*n)
+	sc.databaseBest, sc.best = make([]float64, len(sc.shape.databases)*n), make([]float64, n)
 	sc.columnOwn = make([]float64, sc.columns.Len())
 	whole := map[string]float64{} // by name: what it counts for if the question says all of it
 	note := func(term int, table uint32, p place, weight float64) {
@@ -143,14 +168,17 @@ func (sc *scene) mark(x retrieval.Index) {
 	for i := range sc.terms {
 		for _, h := range sc.tableHits[i] {
 			p := tableName
-			if h.Where == retrieval.FieldText {
+			switch h.Where {
+			case retrieval.FieldText:
 				p = tableText
+			case retrieval.FieldMeaning:
+				p = tableMeant
 			}
 			note(i, h.ID, p, h.Weight)
 			sc.noteWhole(whole, i, h.ID, h.ID)
 		}
 		for _, h := range sc.columnHits[i] {
-			p := [...]place{retrieval.FieldName: columnName, retrieval.FieldText: columnText, retrieval.FieldValue: columnValue}[h.Where]
+			p := [...]place{retrieval.FieldName: columnName, retrieval.FieldText: columnText, retrieval.FieldValue: columnValue, retrieval.FieldMeaning: columnMeant}[h.Where]
 			note(i, sc.table(h.ID), p, h.Weight)
 			if sc.tableRow[sc.table(h.ID)] > 0 {
 				sc.columnOwn[h.ID-sc.columns.From] += sc.worth[i] * h.Weight
@@ -162,9 +190,9 @@ func (sc *scene) mark(x retrieval.Index) {
 		if sc.s.OfKind(k).Len() == 0 {
 			continue
 		}
-		for i, hits := range x.Match(k, sc.terms, sc.view) {
+		for i, hits := range sc.board.Hits(k) {
 			for _, h := range hits {
-				for _, t := range sc.speakers[h.ID] {
+				for _, t := range sc.board.SpokenFor(h.ID) {
 					note(i, t, spoken, h.Weight)
 				}
 			}
@@ -285,389 +313,34 @@ func (sc *scene) namesakes(o *catalog.Object) (all, near int) {
 	return all - 1, near
 }
 
-// row collects features.
-type row []float32
-
-func (r *row) add(values ...float64) {
-	for _, x := range values {
-		*r = append(*r, float32(x))
+// value notes which objects hold values that the question names. Hits on one span are alike: the more objects hold the
+// value, the less it tells them apart.
+func (sc *scene) value(hits []retrieval.ValueHit) {
+	sc.valued, sc.valuedIn = map[uint32]valued{}, make([]valued, len(sc.shape.databases))
+	for len(hits) > 0 {
+		n := 1
+		for n < len(hits) && hits[n].From == hits[0].From && hits[n].To == hits[0].To {
+			n++
+		}
+		columns, tables, databases := map[uint32]float64{}, map[uint32]float64{}, map[int]float64{}
+		for _, h := range hits[:n] {
+			t := sc.table(h.Column)
+			d := sc.databaseOf[t]
+			columns[h.Column], tables[t], databases[d] = h.Quality, max(tables[t], h.Quality), max(databases[d], h.Quality)
+		}
+		hits = hits[n:]
+		for id, q := range columns {
+			sc.valued[id] = sc.valued[id].with(q, len(columns))
+		}
+		for id, q := range tables {
+			sc.valued[id] = sc.valued[id].with(q, len(tables))
+		}
+		for d, q := range databases {
+			sc.valuedIn[d] = sc.valuedIn[d].with(q, len(databases))
+		}
 	}
 }
 
-// ratio is x / of, and zero of nothing.
-func ratio(x, of float64) float64 {
-	if of <= 0 {
-		return 0
-	}
-	return x / of
-}
-
-// logOf keeps counts comparable across catalogs of different sizes.
-func logOf(n int) float64 { return math.Log1p(float64(n)) }
-
-func logit(p float64) float64 {
-	p = min(max(p, 1e-6), 1-1e-6)
-	return math.Log(p / (1 - p))
-}
-
-// databaseFeatures returns the features of the database at a place in base.Databases.
-func (sc *scene) databaseFeatures(at int) row {
-	list := sc.base.Databases
-	var r row
-	d := sc.databaseAt[list[at].Name]
-	other := 0
-	if at == 0 {
-		other = 1
-	}
-	second := 0.0
-	if other < len(list) {
-		second = list[other].Score
-	}
-	r.add(ratio(list[at].Score, list[0].Score), ratio(list[at].Score, list[at].Score+second), logOf(at), ratio(float64(at), float64(len(list))))
-	// Its tables among the best.
-	var best, runner, sum float64
-	first := len(sc.base.Tables)
-	var among [3]float64
-	var rows []int
-	for i, t := range sc.base.Tables {
-		if sc.databaseOf[t.ID] != d {
-			continue
-		}
-		rows = append(rows, i)
-		first = min(first, i)
-		sum += t.Own
-		if t.Own > best {
-			best, runner = t.Own, best
-		} else {
-			runner = max(runner, t.Own)
-		}
-		for j, n := range [...]int{3, 10, 30} {
-			if i < n {
-				among[j] += 1 / float64(min(n, len(sc.base.Tables)))
-			}
-		}
-	}
-	top := 0.0
-	for _, t := range sc.base.Tables {
-		top = max(top, t.Own)
-	}
-	r.add(ratio(best, top), ratio(runner, top), ratio(best, list[at].Score), logOf(first), among[0], among[1], among[2], ratio(sum, list[at].Score))
-	// What it says of the words: by place, best anywhere, alone.
-	n := len(sc.terms)
-	var by [places]float64
-	for p := range places {
-		said := make([]float64, n)
-		for i, t := range sc.base.Tables {
-			if sc.databaseOf[t.ID] == d {
-				for j, m := range sc.marksOf(i, p) {
-					said[j] = max(said[j], m)
-				}
-			}
-		}
-		for j, m := range said {
-			by[p] += sc.worth[j] * m
-		}
-	}
-	r.add(by[:]...)
-	var share, count, wins, sole, strong, weak float64
-	weak = 1
-	for j, m := range sc.databaseBest[d*n : (d+1)*n] {
-		share += sc.worth[j] * m
-		if m > 0 && m >= sc.best[j] {
-			wins += sc.worth[j]
-		}
-		if m > 0 && sc.knownIn[j] == 1 {
-			sole += sc.worth[j]
-		}
-		if j < sc.words {
-			if m > 0.05 {
-				count += 1 / float64(sc.words)
-			}
-			strong = max(strong, sc.worth[j]*m)
-			if sc.knownIn[j] > 0 {
-				weak = min(weak, m)
-			}
-		}
-	}
-	r.add(share, count, wins, sole, strong, weak)
-	cover := sc.cover(rows)
-	r.add(cover[:]...)
-	named, words := sc.covered(sc.databases[d])
-	r.add(named, words, logOf(size(sc.tablesOf[d], sc.view)), sc.known, logOf(sc.words))
-	return r
-}
-
-// judged is a probability with what it is of, for the features of what lies below.
-type judged struct {
-	p    []float64 // by place in the base's list
-	rank []int     // by place
-	best float64
-}
-
-func newJudged(p []float64) judged {
-	j := judged{p: p, rank: make([]int, len(p))}
-	order := make([]int, len(p))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[b], p[a]) })
-	for at, i := range order {
-		j.rank[i] = at
-	}
-	if len(p) > 0 {
-		j.best = p[order[0]]
-	}
-	return j
-}
-
-// add appends what is thought of an entry, or of one that was not judged.
-func (j judged) add(r *row, at int) {
-	if at < 0 || at >= len(j.p) {
-		r.add(logit(0), 0, logOf(len(j.p)))
-		return
-	}
-	r.add(logit(j.p[at]), ratio(j.p[at], j.best), logOf(j.rank[at]))
-}
-
-// tableFeatures returns the features of the table at a place in base.Tables, as one of its database: how sure the
-// database is stays out of them, so that what is learned of tables does not depend on how many databases there are.
-func (sc *scene) tableFeatures(at int) row {
-	list := sc.base.Tables
-	t := list[at]
-	o := sc.s.Object(t.ID)
-	d := sc.databaseOf[t.ID]
-	var r row
-	score := 0.0
-	if row := sc.databaseRow[d]; row > 0 {
-		score = sc.base.Databases[row-1].Score
-	}
-	var top, second float64
-	above, here := 0, 0
-	for i, u := range list {
-		if sc.databaseOf[u.ID] != d {
-			continue
-		}
-		here++
-		if u.Own > t.Own || u.Own == t.Own && i < at {
-			above++
-		}
-		if u.Own > top {
-			top, second = u.Own, top
-		} else {
-			second = max(second, u.Own)
-		}
-	}
-	other := top // the best but this one
-	if above == 0 {
-		other = second
-	}
-	r.add(ratio(t.Own, top), logOf(above), ratio(float64(above), float64(here)), ratio(t.Own, t.Own+other), ratio(t.Own, score), ratio(top, score))
-	n := len(sc.terms)
-	var by [places]float64
-	said := sc.said(at)
-	for p := range places {
-		for j, m := range sc.marksOf(at, p) {
-			by[p] += sc.worth[j] * m
-		}
-	}
-	r.add(by[:]...)
-	var share, count, wins, sole, strong, first float64
-	alone := sc.databaseBest[d*n : (d+1)*n]
-	for j, m := range said {
-		share += sc.worth[j] * m
-		if m > 0 && m >= alone[j] {
-			wins += sc.worth[j]
-			if first == 0 && j < sc.words {
-				first = 1 - ratio(float64(j), float64(sc.words))
-			}
-		}
-		if j < sc.words && m > 0.05 {
-			count += 1 / float64(sc.words)
-		}
-		strong = max(strong, sc.worth[j]*m)
-	}
-	// Words that no better table of the database says about as well.
-	for j, m := range said {
-		if m == 0 {
-			continue
-		}
-		elsewhere := false
-		for i, u := range list {
-			if i == at || sc.databaseOf[u.ID] != d || u.Own <= t.Own {
-				continue
-			}
-			for p := range wholeName {
-				elsewhere = elsewhere || sc.marksOf(i, p)[j] >= 0.8*m
-			}
-		}
-		if !elsewhere {
-			sole += sc.worth[j] * m
-		}
-	}
-	r.add(share, count, wins, sole, strong, first)
-	named, words := sc.covered(o.Ref.Table)
-	r.add(named, words, named*words)
-	// What it joins.
-	var joined, joinedOwn float64
-	degree := 0
-	for _, j := range sc.joins[t.ID] {
-		if j.table == t.ID || !sc.visible.Contains(j.relationship) {
-			continue
-		}
-		degree++
-		if row := sc.tableRow[j.table]; row > 0 {
-			joined = max(joined, list[row-1].Own)
-			joinedOwn += list[row-1].Own
-		}
-	}
-	r.add(logOf(degree), ratio(joined, top), ratio(joinedOwn, float64(degree)*top))
-	all, near := sc.namesakes(o)
-	r.add(logOf(all), logOf(near), logOf(size(sc.s.ColumnIDs(t.ID), sc.view)), logOf(size(sc.tablesOf[d], sc.view)), sc.known, logOf(sc.words))
-	return r
-}
-
-// opened returns the columns to judge of a table, by id.
-func (sc *scene) opened(table uint32) []uint32 {
-	var named, rest []uint32
-	for r := sc.s.ColumnIDs(table); r.From < r.To; r.From++ {
-		if !sc.visible.Contains(r.From) {
-			continue
-		}
-		if sc.columnOwn[r.From-sc.columns.From] > 0 {
-			named = append(named, r.From)
-		} else {
-			rest = append(rest, r.From)
-		}
-	}
-	out := append(named, rest...)
-	return out[:min(openedColumns, len(out))]
-}
-
-// candidate is a column to judge.
-type candidate struct {
-	id                         uint32
-	table                      int // place in base.Tables
-	by                         [3]float64
-	share, count, wins, strong float64
-}
-
-// candidates lists the columns of the tables thought best, with what the question's words say of them.
-func (sc *scene) candidates(tables judged) []candidate {
-	var out []candidate
-	at := make([]int32, sc.columns.Len()) // by column, counted from the first: 1 + its place in out
-	order := make([]int, len(tables.p))
-	for i, r := range tables.rank {
-		order[r] = i
-	}
-	for _, row := range order[:min(openedTables, len(order))] {
-		for _, c := range sc.opened(sc.base.Tables[row].ID) {
-			out = append(out, candidate{id: c, table: row})
-			at[c-sc.columns.From] = int32(len(out))
-		}
-	}
-	for i, hits := range sc.columnHits {
-		best := map[int]float64{} // by table
-		for _, h := range hits {
-			if j := at[h.ID-sc.columns.From]; j > 0 {
-				best[out[j-1].table] = max(best[out[j-1].table], h.Weight)
-			}
-		}
-		for _, h := range hits {
-			j := at[h.ID-sc.columns.From]
-			if j == 0 {
-				continue
-			}
-			c := &out[j-1]
-			x := sc.worth[i] * h.Weight
-			c.by[h.Where] += x
-			c.share += x
-			c.strong = max(c.strong, x)
-			if i < sc.words && h.Weight > 0.05 {
-				c.count++
-			}
-			if h.Weight >= best[c.table] {
-				c.wins += sc.worth[i]
-			}
-		}
-	}
-	return out
-}
-
-// columnFeatures returns the features of candidates.
-func (sc *scene) columnFeatures(list []candidate, databases, tables judged) []row {
-	var top float64
-	topHere := map[int]float64{}
-	for _, c := range list {
-		top = max(top, c.share)
-		topHere[c.table] = max(topHere[c.table], c.share)
-	}
-	shares := make([]float64, len(list))
-	for i, c := range list {
-		shares[i] = c.share
-	}
-	ranks := newJudged(shares)
-	hereSeen := map[int]int{}
-	rankHere := make([]int, len(list))
-	order := make([]int, len(list))
-	for i, r := range ranks.rank {
-		order[r] = i
-	}
-	for _, i := range order {
-		rankHere[i] = hereSeen[list[i].table]
-		hereSeen[list[i].table]++
-	}
-	out := make([]row, len(list))
-	for i, c := range list {
-		o := sc.s.Object(c.id)
-		t := sc.base.Tables[c.table]
-		var r row
-		databases.add(&r, sc.databaseRow[sc.databaseOf[t.ID]]-1)
-		tables.add(&r, c.table)
-		r.add(ratio(c.share, top), logOf(ranks.rank[i]), ratio(c.share, topHere[c.table]), logOf(rankHere[i]))
-		r.add(c.by[:]...)
-		r.add(c.share, ratio(c.count, float64(sc.words)), c.wins, c.strong)
-		named, words := sc.covered(o.Ref.Column)
-		// Words of the name that are in the question or the table's name: the id of "race" in the table "races".
-		within := 0.0
-		tableWords := sc.shape.words[o.Ref.Table]
-		for _, w := range sc.shape.words[o.Ref.Column] {
-			if sc.asked[w] || slices.Contains(tableWords, w) {
-				within += ratio(1, words)
-			}
-		}
-		tableNamed, _ := sc.covered(o.Ref.Table)
-		r.add(named, words, named*words, within, tableNamed)
-		// Keys, and how good the tables are that they lead to.
-		var leads float64
-		joins := 0
-		for _, j := range sc.joinsOf[c.id] {
-			if !sc.visible.Contains(j.relationship) {
-				continue
-			}
-			joins++
-			if row := sc.tableRow[j.table]; row > 0 && row <= len(tables.p) {
-				leads = max(leads, ratio(tables.p[row-1], tables.best))
-			}
-		}
-		key := 0.0
-		if o.Column.PrimaryKey {
-			key = 1
-		}
-		r.add(key, logOf(joins), leads, leads*ratio(tables.p[c.table], tables.best))
-		isName, isID := 0.0, 0.0
-		for _, w := range sc.shape.words[o.Ref.Column] {
-			switch w {
-			case "name", "titl":
-				isName = 1
-			case "id":
-				isID = 1
-			}
-		}
-		all, near := sc.namesakes(o)
-		columns := sc.s.ColumnIDs(t.ID)
-		visible, before := size(columns, sc.view), size(catalog.Range{From: columns.From, To: c.id}, sc.view)
-		r.add(isName, isID, logOf(all), logOf(near), logOf(visible), ratio(float64(before), float64(visible)), sc.known, logOf(sc.words))
-		out[i] = r
-	}
-	return out
+func (v valued) with(quality float64, holders int) valued {
+	return valued{v.sum + quality, max(v.sole, quality/float64(holders))}
 }

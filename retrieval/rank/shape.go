@@ -22,7 +22,6 @@ type shape struct {
 	alikeOf    []int               // by table or column
 	joins      [][]join            // by table
 	joinsOf    map[uint32][]join   // by column
-	speakers   map[uint32][]uint32 // the tables that a metric, relationship or past query speaks for
 	words      map[string][]string // of names
 }
 
@@ -32,7 +31,7 @@ type join struct{ relationship, table uint32 }
 func newShape(s *catalog.Snapshot) *shape {
 	sh := &shape{
 		s: s, columns: s.OfKind(catalog.KindColumn), databaseAt: map[string]int{},
-		joinsOf: map[uint32][]join{}, speakers: map[uint32][]uint32{}, words: map[string][]string{},
+		joinsOf: map[uint32][]join{}, words: map[string][]string{},
 	}
 	tables := s.OfKind(catalog.KindTable)
 	sh.alikeOf = make([]int, sh.columns.To)
@@ -58,10 +57,8 @@ func newShape(s *catalog.Snapshot) *shape {
 	for _, name := range sh.databases {
 		sh.words[name] = retrieval.Terms(name)
 	}
-	for _, k := range [...]catalog.Kind{catalog.KindMetric, catalog.KindRelationship, catalog.KindQuery} {
-		for _, o := range s.Objects(k) {
-			sh.speaker(&o)
-		}
+	for i := range s.Objects(catalog.KindRelationship) {
+		sh.relationship(&s.Objects(catalog.KindRelationship)[i])
 	}
 	return sh
 }
@@ -90,32 +87,21 @@ func (sh *shape) name(o *catalog.Object, groups map[string]int) {
 	}
 }
 
-func (sh *shape) speaker(o *catalog.Object) {
-	var refs []catalog.Ref
-	switch {
-	case o.Metric != nil:
-		refs = o.Metric.Sources
-	case o.Query != nil:
-		refs = o.Query.Tables
-	case o.Relationship != nil:
-		refs = []catalog.Ref{o.Relationship.From[0], o.Relationship.To[0]}
+func (sh *shape) relationship(o *catalog.Object) {
+	r := o.Relationship
+	from, ok := sh.s.ID(r.From[0].TableRef())
+	to, found := sh.s.ID(r.To[0].TableRef())
+	if !ok || !found {
+		return
 	}
-	for _, r := range refs {
-		if t, ok := sh.s.ID(r.TableRef()); ok {
-			sh.speakers[o.ID] = append(sh.speakers[o.ID], t)
+	sh.joins[from] = append(sh.joins[from], join{o.ID, to})
+	sh.joins[to] = append(sh.joins[to], join{o.ID, from})
+	for i := range r.From {
+		if c, ok := sh.s.ID(r.From[i]); ok {
+			sh.joinsOf[c] = append(sh.joinsOf[c], join{o.ID, to})
 		}
-	}
-	if r := o.Relationship; r != nil && len(sh.speakers[o.ID]) == 2 {
-		from, to := sh.speakers[o.ID][0], sh.speakers[o.ID][1]
-		sh.joins[from] = append(sh.joins[from], join{o.ID, to})
-		sh.joins[to] = append(sh.joins[to], join{o.ID, from})
-		for i := range r.From {
-			if c, ok := sh.s.ID(r.From[i]); ok {
-				sh.joinsOf[c] = append(sh.joinsOf[c], join{o.ID, to})
-			}
-			if c, ok := sh.s.ID(r.To[i]); ok {
-				sh.joinsOf[c] = append(sh.joinsOf[c], join{o.ID, from})
-			}
+		if c, ok := sh.s.ID(r.To[i]); ok {
+			sh.joinsOf[c] = append(sh.joinsOf[c], join{o.ID, from})
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // Lesson is a set of answered questions about one catalog.
 type Lesson struct {
-	Index    retrieval.Index
+	Ranker   *retrieval.Ranker // without a judge
 	View     acl.View
 	Examples []Example
 }
@@ -41,35 +41,60 @@ const blankColumns = 0.3
 
 // Train learns a model. Lessons over catalogs of different sizes make one that holds in all of them.
 func Train(ctx context.Context, lessons []Lesson, c boost.Config, seed uint64, progress func(string)) (*Model, error) {
-	t := trainer{ctx: ctx, lessons: lessons, config: c, seed: seed, progress: progress}
+	return newTrainer(ctx, lessons, progress, seed, func(_ stage, r *boost.Rows) (*boost.Model, error) {
+		return boost.Train(r, c, seed)
+	}).train()
+}
+
+func newTrainer(ctx context.Context, lessons []Lesson, progress func(string), seed uint64, learn func(stage, *boost.Rows) (*boost.Model, error)) *trainer {
+	t := &trainer{ctx: ctx, lessons: lessons, learn: learn, seed: seed, progress: progress}
 	if progress == nil {
 		t.progress = func(string) {}
 	}
 	for _, l := range lessons {
 		t.shapes = append(t.shapes, newShape(l.View.Snapshot()))
 	}
-	database, err := t.stage("databases", databaseFeatures, t.databaseRows)
+	return t
+}
+
+func (t *trainer) train() (*Model, error) {
+	database, err := t.stage(databaseStage, databaseFeatures, t.databaseRows)
 	if err != nil {
 		return nil, err
 	}
 	t.set(func(m *Model, fold int) { m.database = database[fold] })
-	table, err := t.stage("tables", tableFeatures, t.tableRows)
+	table, err := t.stage(tableStage, tableFeatures, t.tableRows)
 	if err != nil {
 		return nil, err
 	}
 	t.set(func(m *Model, fold int) { m.table = table[fold] })
-	column, err := t.stage("columns", columnFeatures, t.columnRows)
+	column, err := t.stage(columnStage, columnFeatures, t.columnRows)
 	if err != nil {
 		return nil, err
 	}
-	return &Model{database[folds], table[folds], column[folds]}, nil
+	t.set(func(m *Model, fold int) { m.column = column[fold] })
+	again, err := t.stage(againStage, againFeatures, t.againRows)
+	if err != nil {
+		return nil, err
+	}
+	return &Model{database[folds], table[folds], column[folds], again[folds]}, nil
 }
+
+// stage is a part of a model, named for people.
+type stage string
+
+const (
+	databaseStage stage = "databases"
+	tableStage    stage = "tables"
+	columnStage   stage = "columns"
+	againStage    stage = "tables again"
+)
 
 type trainer struct {
 	ctx      context.Context
 	lessons  []Lesson
 	shapes   []*shape
-	config   boost.Config
+	learn    func(stage, *boost.Rows) (*boost.Model, error)
 	seed     uint64
 	progress func(string)
 	models   [folds]Model // what each fold is judged by: learned without it
@@ -91,7 +116,7 @@ func fold(group string) int {
 }
 
 // stage learns one part of a model: without each fold, and from all.
-func (t *trainer) stage(what string, features int, rows func(*boost.Rows, *scene, *Example, *Model, *rand.Rand)) ([folds + 1]*boost.Model, error) {
+func (t *trainer) stage(what stage, features int, rows func(*boost.Rows, *scene, *Example, *Model, *rand.Rand)) ([folds + 1]*boost.Model, error) {
 	var out [folds + 1]*boost.Model
 	var sets [folds + 1]boost.Rows
 	for i := range sets {
@@ -105,7 +130,11 @@ func (t *trainer) stage(what string, features int, rows func(*boost.Rows, *scene
 			e := &l.Examples[j]
 			own := fold(e.Group)
 			got := boost.Rows{Features: features}
-			rows(&got, newScene(e.Question, t.shapes[i], l.Index, l.View), e, &t.models[own], rand.New(rand.NewPCG(t.seed, uint64(i)<<32|uint64(j))))
+			b, err := l.Ranker.Board(t.ctx, e.Question, l.View)
+			if err != nil {
+				return out, err
+			}
+			rows(&got, newScene(b, t.shapes[i]), e, &t.models[own], rand.New(rand.NewPCG(t.seed, uint64(i)<<32|uint64(j))))
 			for k := range sets {
 				if k != own {
 					sets[k].Values = append(sets[k].Values, got.Values...)
@@ -117,7 +146,7 @@ func (t *trainer) stage(what string, features int, rows func(*boost.Rows, *scene
 	}
 	t.progress(fmt.Sprintf("learning %s from %d rows", what, sets[folds].Len()))
 	for k := range sets {
-		m, err := boost.Train(&sets[k], t.config, t.seed)
+		m, err := t.learn(what, &sets[k])
 		if err != nil {
 			return out, fmt.Errorf("rank: train on %s: %w", what, err)
 		}
@@ -127,13 +156,13 @@ func (t *trainer) stage(what string, features int, rows func(*boost.Rows, *scene
 }
 
 func (t *trainer) databaseRows(into *boost.Rows, sc *scene, e *Example, _ *Model, _ *rand.Rand) {
-	for i, d := range sc.base.Databases[:min(judgedDatabases, len(sc.base.Databases))] {
+	for i, d := range sc.databases[:min(judgedDatabases, len(sc.databases))] {
 		into.Add(sc.databaseFeatures(i), d.Name == e.Database, 1)
 	}
 }
 
 func (t *trainer) tableRows(into *boost.Rows, sc *scene, e *Example, _ *Model, _ *rand.Rand) {
-	for i, x := range sc.base.Tables {
+	for i, x := range sc.ranked {
 		if sc.s.Object(x.ID).Ref.Database == e.Database {
 			into.Add(sc.tableFeatures(i), e.Tables[x.ID], 1)
 		}
@@ -156,5 +185,16 @@ func (t *trainer) columnRows(into *boost.Rows, sc *scene, e *Example, m *Model, 
 			weight = 1 / blankColumns
 		}
 		into.Add(features, e.Columns[list[i].id], weight)
+	}
+}
+
+func (t *trainer) againRows(into *boost.Rows, sc *scene, e *Example, m *Model, _ *rand.Rand) {
+	databases := m.databases(sc)
+	tables := m.tables(sc, databases)
+	list, columns := m.columns(sc, databases, tables)
+	for i, features := range sc.againFeatures(list, columns, tables) {
+		if x := sc.ranked[i]; sc.s.Object(x.ID).Ref.Database == e.Database {
+			into.Add(features, e.Tables[x.ID], 1)
+		}
 	}
 }

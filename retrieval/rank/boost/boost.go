@@ -69,6 +69,9 @@ func (r *Rows) Add(values []float32, label bool, weight float32) {
 // Len returns the number of rows.
 func (r *Rows) Len() int { return len(r.Labels) }
 
+// ErrOneLabel says that the rows are all yes or all no.
+var ErrOneLabel = errors.New("boost: all rows have the same label, so there is nothing to learn; add examples of the other")
+
 func (r *Rows) validate() error {
 	switch {
 	case r.Features < 1 || r.Features > maxFeatures:
@@ -76,7 +79,7 @@ func (r *Rows) validate() error {
 	case len(r.Values) != r.Len()*r.Features || len(r.Weights) != r.Len():
 		return fmt.Errorf("boost: %d labels of %d features come with %d values and %d weights", r.Len(), r.Features, len(r.Values), len(r.Weights))
 	case !slices.Contains(r.Labels, true) || !slices.Contains(r.Labels, false):
-		return errors.New("boost: all rows have the same label, so there is nothing to learn; add examples of the other")
+		return ErrOneLabel
 	case r.Len() > math.MaxInt32:
 		return fmt.Errorf("boost: %d rows are more than can be counted", r.Len())
 	}

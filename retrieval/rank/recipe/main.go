@@ -1,11 +1,17 @@
-// Command recipe trains the ranker on one training set, measures it on the other, and the other way round, beside
-// retrieval.Rank on the same questions and catalog. With --out it then learns from both and writes the model.
+// Command recipe trains the ranker and measures it beside sums of evidence on the same questions and catalog: learned from
+// one training set and measured on the other, and learned from the databases that the embedder learned from and measured
+// on those that it did not. With --out it then learns from all and writes the model.
+//
+// A model that learns from vectors must not see questions which the embedder has seen: it would trust them too much.
+// So the lessons take two embedders, each made without one half of the databases, and ask only about that half.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -17,6 +23,7 @@ import (
 	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/catalog/ingest"
 	"github.com/schemagate/schemagate/retrieval"
+	"github.com/schemagate/schemagate/retrieval/embed"
 	"github.com/schemagate/schemagate/retrieval/local"
 	"github.com/schemagate/schemagate/retrieval/rank"
 	"github.com/schemagate/schemagate/retrieval/rank/boost"
@@ -26,83 +33,153 @@ import (
 var sets = [...]string{"bird_train", "spider_train"}
 
 func main() {
-	bench := flag.String("bench", os.Getenv("SCHEMAGATE_BENCH"), "folder with the question sets")
-	out := flag.String("out", "", "file to write a model to that learned from both sets")
-	catalogs := flag.Int("catalogs", 40, "catalogs to learn from, drawn from each set")
-	questions := flag.Int("questions", 120, "questions to learn from in each catalog")
-	twinned := flag.Float64("twins", 0.1, "share of the catalogs in which every database has a near-twin")
-	every := flag.Int("every", 4, "measure on every so manyth question")
-	seed := flag.Uint64("seed", 1, "of all that is drawn")
-	config := rank.DefaultConfig
-	flag.IntVar(&config.Trees, "trees", config.Trees, "trees of each part of the model")
-	flag.IntVar(&config.Leaves, "leaves", config.Leaves, "leaves of each tree")
+	var r recipe
+	flag.StringVar(&r.bench, "bench", os.Getenv("SCHEMAGATE_BENCH"), "folder with the question sets")
+	flag.StringVar(&r.out, "out", "", "file to write a model to that learned from both sets")
+	halves := flag.String("halves", "", "two embedders, a comma between: made without the databases of the first half, and of the second")
+	flag.IntVar(&r.catalogs, "catalogs", 60, "catalogs to learn from, drawn from each set")
+	flag.IntVar(&r.questions, "questions", 120, "questions to learn from in each catalog")
+	flag.Float64Var(&r.twinned, "twins", 0.1, "share of the catalogs in which every database has a near-twin")
+	flag.IntVar(&r.every, "every", 2, "measure on every so manyth question")
+	flag.Uint64Var(&r.seed, "seed", 1, "of all that is drawn")
+	transfer := flag.Bool("transfer", true, "learn from one set and measure on the other, too")
+	r.config = rank.DefaultConfig
+	flag.IntVar(&r.config.Trees, "trees", r.config.Trees, "trees of each part of the model")
+	flag.IntVar(&r.config.Leaves, "leaves", r.config.Leaves, "leaves of each tree")
 	flag.Parse()
-	if err := run(context.Background(), *bench, *out, *catalogs, *questions, *every, *seed, *twinned, config); err != nil {
+	if err := r.run(context.Background(), strings.Split(*halves, ","), *transfer); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, bench, out string, catalogs, questions, every int, seed uint64, twinned float64, config boost.Config) error {
-	start := time.Now()
-	say := func(format string, args ...any) {
-		fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(start).Seconds(), fmt.Sprintf(format, args...))
+type recipe struct {
+	bench, out                 string
+	catalogs, questions, every int
+	twinned                    float64
+	seed                       uint64
+	config                     boost.Config
+	start                      time.Time
+	embedder                   *embed.Model
+	halves                     [2]*embed.Model // made without the databases of each half
+}
+
+func (r *recipe) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(r.start).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (r *recipe) run(ctx context.Context, halves []string, transfer bool) error {
+	r.start = time.Now()
+	var err error
+	if r.embedder, err = embed.New(); err != nil {
+		return err
 	}
-	progress := func(s string) { say("%s", s) }
-	lessons := map[string][]rank.Lesson{}
-	for _, set := range sets {
-		l, err := draw(ctx, bench, set, catalogs, questions, seed, twinned)
-		if err != nil {
+	if len(halves) != len(r.halves) {
+		return errors.New("recipe: --halves takes two files; retrieval/embed/recipe says how they are made")
+	}
+	for i, file := range halves {
+		if r.halves[i], err = embed.Open(file); err != nil {
 			return err
 		}
-		lessons[set] = l
-		say("%d catalogs of %s", len(l), set)
 	}
 	fmt.Println("| measured on | learned from | questions | table R@1 / 5 / 20 | column R@10 | hit@1 | MRR | localisation |")
 	fmt.Println("|---|---|---|---|---|---|---|---|")
-	for i, set := range sets {
-		from := sets[1-i]
-		m, err := rank.Train(ctx, lessons[from], config, seed, progress)
-		if err != nil {
-			return err
-		}
-		for _, setting := range [...]string{"", namesOnly, withTwins} {
-			if err := measure(ctx, bench, set, from, setting, every, m); err != nil {
+	if transfer {
+		for i, set := range sets {
+			from := sets[1-i]
+			m, err := r.learn(ctx, func(string) bool { return true }, from)
+			if err != nil {
 				return err
 			}
-			say("measured on %s", set)
+			if err := r.measureAll(ctx, set, from, m); err != nil {
+				return err
+			}
 		}
 	}
-	if out == "" {
+	m, err := r.learn(ctx, func(db string) bool { return !heldOut(db) }, sets[:]...)
+	if err != nil {
+		return err
+	}
+	for _, set := range sets {
+		if err := r.measureAll(ctx, set, "other databases of both", m); err != nil {
+			return err
+		}
+	}
+	if r.out == "" {
 		return nil
 	}
-	m, err := rank.Train(ctx, slices.Concat(lessons[sets[0]], lessons[sets[1]]), config, seed, progress)
-	if err != nil {
+	if m, err = r.learn(ctx, func(string) bool { return true }, sets[:]...); err != nil {
 		return err
 	}
 	data, err := m.MarshalBinary()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(out, data, 0o644)
+	return os.WriteFile(r.out, data, 0o644)
 }
 
-// draw makes catalogs of 3 to all databases of a set, some without descriptions and samples, each with questions.
-func draw(ctx context.Context, bench, set string, catalogs, questions int, seed uint64, twinned float64) ([]rank.Lesson, error) {
-	asked, err := ingest.Questions(bench, set)
+// heldOut reports whether the embedder did not learn from a database.
+func heldOut(db string) bool { return checksum(db)%5 == 0 }
+
+// half is the half of the databases that one belongs to.
+func half(db string) int { return int(checksum(db) % 2) }
+
+func checksum(db string) uint32 { return crc32.ChecksumIEEE([]byte(strings.ToLower(db))) }
+
+// learn trains a model on the databases of some sets that are allowed.
+func (r *recipe) learn(ctx context.Context, allowed func(db string) bool, from ...string) (*rank.Model, error) {
+	var lessons []rank.Lesson
+	for _, set := range from {
+		l, err := r.draw(ctx, set, allowed)
+		if err != nil {
+			return nil, err
+		}
+		lessons = append(lessons, l...)
+	}
+	r.say("%d catalogs of %s", len(lessons), strings.Join(from, " and "))
+	return rank.Train(ctx, lessons, r.config, r.seed, func(s string) { r.say("%s", s) })
+}
+
+func (r *recipe) measureAll(ctx context.Context, set, from string, m *rank.Model) error {
+	settings := []string{"", namesOnly, withTwins}
+	switch set {
+	case "spider_train":
+		settings = append(settings, inGerman)
+	case "bird_train":
+		settings = append(settings, withHints)
+	}
+	for _, setting := range settings {
+		if err := r.measure(ctx, set, from, setting, m); err != nil {
+			return err
+		}
+	}
+	r.say("measured on %s", set)
+	return nil
+}
+
+// How many of the questions of a lesson are asked otherwise, of those that can be.
+const (
+	hinted  = 0.3  // along with BIRD's hint
+	germans = 0.15 // in German
+)
+
+// draw makes catalogs of 3 to all databases of a set, some without descriptions and samples, each with questions about
+// databases of one half that are allowed.
+func (r *recipe) draw(ctx context.Context, set string, allowed func(db string) bool) ([]rank.Lesson, error) {
+	asked, err := ingest.Questions(r.bench, set)
 	if err != nil {
 		return nil, err
 	}
 	byDatabase := map[string][]ingest.Question{}
 	for _, q := range asked {
-		if len(q.GoldTables) > 0 {
+		if len(q.GoldTables) > 0 && allowed(q.DB) {
 			byDatabase[strings.ToLower(q.DB)] = append(byDatabase[strings.ToLower(q.DB)], q)
 		}
 	}
-	r := rand.New(rand.NewPCG(seed, 2))
+	dice := rand.New(rand.NewPCG(r.seed, 2))
 	var variants []ingest.Content
 	for i, b := range [...]ingest.Bench{{}, {NamesOnly: true}, {DropDescriptions: 0.5}} {
-		b.Dir, b.Set, b.Seed = bench, set, seed+uint64(i)
+		b.Dir, b.Set, b.Seed = r.bench, set, r.seed+uint64(i)
 		c, err := b.Read(ctx, nil)
 		if err != nil {
 			return nil, err
@@ -110,29 +187,42 @@ func draw(ctx context.Context, bench, set string, catalogs, questions int, seed 
 		variants = append(variants, c)
 	}
 	var out []rank.Lesson
-	for range catalogs {
-		c := variants[r.IntN(len(variants))]
+	for range r.catalogs {
+		c := variants[dice.IntN(len(variants))]
 		all := slices.Clone(c.Databases)
-		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		n := int(3 * math.Pow(float64(len(all))/3, r.Float64()))
-		if r.Float64() < twinned {
-			c = twins(c, seed)
+		dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		asksAbout := dice.IntN(2)
+		n := int(3 * math.Pow(float64(len(all))/3, dice.Float64()))
+		if dice.Float64() < r.twinned {
+			c = twins(c, r.seed)
 		}
-		if r.IntN(2) == 0 {
+		if dice.IntN(2) == 0 {
 			c = unobserved(c)
 		}
 		s, err := build(c, all[:n])
 		if err != nil {
 			return nil, err
 		}
-		l := rank.Lesson{Index: local.New(s), View: acl.Everything(s)}
+		ranker, err := local.NewRanker(ctx, s, r.halves[asksAbout])
+		if err != nil {
+			return nil, err
+		}
+		l := rank.Lesson{Ranker: ranker, View: acl.Everything(s)}
 		var pool []ingest.Question
 		for _, d := range all[:n] {
-			pool = append(pool, byDatabase[strings.ToLower(d.Name)]...)
+			if half(d.Name) == asksAbout {
+				pool = append(pool, byDatabase[strings.ToLower(d.Name)]...)
+			}
 		}
-		r.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
+		dice.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
 		known := names(s)
-		for _, q := range pool[:min(questions, len(pool))] {
+		for _, q := range pool[:min(r.questions, len(pool))] {
+			if q.Evidence != "" && dice.Float64() < hinted {
+				q.Question += "\n" + q.Evidence
+			}
+			if q.QuestionDE != "" && dice.Float64() < germans {
+				q.Question = q.QuestionDE
+			}
 			if e := example(known, q); len(e.Tables) > 0 {
 				l.Examples = append(l.Examples, e)
 			}
@@ -274,7 +364,8 @@ type figures struct {
 	questions, withColumns            int
 }
 
-func (f *figures) add(e rank.Example, database string, tables, columns []uint32) {
+func (f *figures) add(e rank.Example, r retrieval.Ranking) {
+	tables := ids(r.Tables)
 	f.questions++
 	f.r1 += recall(e.Tables, tables, 1)
 	f.r5 += recall(e.Tables, tables, 5)
@@ -287,9 +378,9 @@ func (f *figures) add(e rank.Example, database string, tables, columns []uint32)
 	}
 	if len(e.Columns) > 0 {
 		f.withColumns++
-		f.c10 += recall(e.Columns, columns, 10)
+		f.c10 += recall(e.Columns, ids(r.Columns), 10)
 	}
-	if strings.EqualFold(database, e.Database) {
+	if len(r.Databases) > 0 && strings.EqualFold(r.Databases[0].Name, e.Database) {
 		f.local++
 	}
 }
@@ -314,15 +405,19 @@ func recall(gold map[uint32]bool, ranked []uint32, k int) float64 {
 const (
 	namesOnly = ", names only"
 	withTwins = ", every database with a twin"
+	withHints = ", with hints"
+	inGerman  = ", in German"
 )
 
-// measure compares the model with plain ranking over all databases of a set.
-func measure(ctx context.Context, bench, set, from, setting string, every int, m *rank.Model) error {
-	asked, err := ingest.Questions(bench, set)
+// measure compares the model with sums of evidence over all databases of a set, by questions about those that the embedder
+// did not learn from.
+func (r *recipe) measure(ctx context.Context, set, from, setting string, m *rank.Model) error {
+	asked, err := ingest.Questions(r.bench, set)
 	if err != nil {
 		return err
 	}
-	c, err := ingest.Bench{Dir: bench, Set: set, NamesOnly: setting == namesOnly}.Read(ctx, nil)
+	asked = slices.DeleteFunc(asked, func(q ingest.Question) bool { return !heldOut(q.DB) })
+	c, err := ingest.Bench{Dir: r.bench, Set: set, NamesOnly: setting == namesOnly}.Read(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -333,46 +428,45 @@ func measure(ctx context.Context, bench, set, from, setting string, every int, m
 	if err != nil {
 		return err
 	}
-	x, v, known := local.New(s), acl.Everything(s), names(s)
-	ranker := rank.New(m, x, s)
+	sums, err := local.NewRanker(ctx, s, r.embedder)
+	if err != nil {
+		return err
+	}
+	judged := sums.With(rank.New(m, s))
+	v, known := acl.Everything(s), names(s)
 	var plain, learned figures
 	var took time.Duration
-	for i := 0; i < len(asked); i += every {
-		e := example(known, asked[i])
-		if len(e.Tables) == 0 {
+	for i := 0; i < len(asked); i += r.every {
+		q := asked[i]
+		switch setting {
+		case withHints:
+			q.Question += "\n" + q.Evidence
+		case inGerman:
+			q.Question = q.QuestionDE
+		}
+		e := example(known, q)
+		if len(e.Tables) == 0 || q.Question == "" {
 			continue
 		}
-		p := retrieval.Rank(e.Question, x, v)
-		database := ""
-		if len(p.Databases) > 0 {
-			database = p.Databases[0].Name
+		ranking, err := sums.Rank(ctx, e.Question, v)
+		if err != nil {
+			return err
 		}
-		plain.add(e, database, scored(p.Tables), scored(p.Columns))
+		plain.add(e, ranking)
 		before := time.Now()
-		j := ranker.Judge(e.Question, v)
-		took += time.Since(before)
-		database = ""
-		if len(j.Databases) > 0 {
-			database = j.Databases[0].Name
+		if ranking, err = judged.Rank(ctx, e.Question, v); err != nil {
+			return err
 		}
-		learned.add(e, database, judged(j.Tables), judged(j.Columns))
+		took += time.Since(before)
+		learned.add(e, ranking)
 	}
-	what := set + setting
-	fmt.Printf("| %s | nothing (Rank) | %s |\n", what, &plain)
-	fmt.Printf("| %s | %s | %s |\n", what, from, &learned)
-	fmt.Fprintf(os.Stderr, "         %.1f ms a question\n", float64(took.Microseconds())/float64(learned.questions)/1000)
+	fmt.Printf("| %s | nothing (sums) | %s |\n", set+setting, &plain)
+	fmt.Printf("| %s | %s | %s |\n", set+setting, from, &learned)
+	r.say("%.1f ms a question", float64(took.Microseconds())/float64(learned.questions)/1000)
 	return nil
 }
 
-func scored(list []retrieval.Scored) []uint32 {
-	out := make([]uint32, len(list))
-	for i, x := range list {
-		out[i] = x.ID
-	}
-	return out
-}
-
-func judged(list []rank.Judged) []uint32 {
+func ids(list []retrieval.Scored) []uint32 {
 	out := make([]uint32, len(list))
 	for i, x := range list {
 		out[i] = x.ID

@@ -1,0 +1,499 @@
+package retrieval
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/catalog"
+)
+
+// Board holds the evidence for one question. Nothing that the view hides is on it.
+type Board struct {
+	*shape
+	view    acl.View
+	visible *roaring.Bitmap // what may be queried
+	asked   string
+	words   int // of the question: the first of terms; the others are compounds
+	terms   []Term
+	worth   []float64                       // by term
+	hits    [len(catalog.Kinds) + 1][][]Hit // by kind and term
+	meant   [len(catalog.Kinds) + 1][][]Hit // by kind and word: found by meaning, weighed by cosine
+	sorts   [][]Hit                         // columns by what the question asks for, see AskedFor
+	values  []ValueHit
+	near    [len(catalog.Kinds) + 1]map[uint32]float64 // by kind and id: similarity to the question
+	history []float32                                  // by id of a table or column; nil if there is none
+	weigh   Weights
+	weights [len(catalog.Kinds) + 1][]float64 // what a hit of weight 1 contributes to its own object, by kind and term
+
+	ranked    []uint32  // the tables of databases that any evidence speaks for, in id order
+	row       []int32   // by table id: 1 + its place in ranked
+	marks     []mark    // a row of terms for each of ranked
+	tableOwn  []float64 // the sum of each row
+	databases []group   // those of ranked, best first
+	groupOf   []int32   // by place in ranked: its place in databases
+	columnOwn []float64 // by column, counted from the first
+	coverage  float64
+
+	// What a judge made of it, if there is one.
+	tableJudged  []Judged // by place in ranked
+	columnJudged map[uint32]Judged
+	scale        float64 // brings the evidence for columns below any score that was judged
+}
+
+// mark is the evidence that a term gives a table.
+type mark struct {
+	score float64 // of the strongest
+	echo  float64 // of the others, summed
+	by    uint32
+	where Field
+}
+
+// group is the part of ranked that lies in one database.
+type group struct {
+	name     string
+	from, to int
+	score    float64
+	brought  float64 // the evidence, once score is a probability
+}
+
+// board is the name by which the linker knows it.
+type board = Board
+
+func newBoard(ctx context.Context, question string, r *Ranker, v acl.View) (*Board, error) {
+	words, compounds := QuestionTerms(question)
+	b := &Board{
+		shape: r.shape(v.Snapshot()), view: v, visible: v.Queryables(), asked: question,
+		words: len(words), terms: slices.Concat(words, compounds), weigh: r.weights(),
+	}
+	if len(b.terms) == 0 {
+		return b, nil
+	}
+	b.worth = make([]float64, len(b.terms))
+	for i := range b.worth {
+		b.worth[i] = 1
+		if i >= len(words) {
+			b.worth[i] = compoundWeight
+		}
+	}
+	for _, k := range catalog.Kinds {
+		b.hits[k] = r.Index.Match(k, b.terms, v)
+	}
+	if err := b.understand(ctx, r); err != nil {
+		return nil, err
+	}
+	if r.Values != nil {
+		b.values = r.Values.Find(question, v)
+	}
+	for _, k := range catalog.Kinds {
+		n := float64(b.count(k))
+		b.weights[k] = make([]float64, len(b.terms))
+		for i := range b.terms {
+			b.merge(k, i)
+			b.weights[k][i] = b.worth[i] * idf(n, float64(len(b.hits[k][i])))
+		}
+	}
+	b.gather()
+	b.score(len(words))
+	b.columnOwn = make([]float64, b.columns.Len())
+	for i, hits := range b.hits[catalog.KindColumn] {
+		w := b.weights[catalog.KindColumn][i]
+		for _, h := range hits {
+			b.columnOwn[h.ID-b.columns.From] += w * h.Weight
+		}
+	}
+	return b, nil
+}
+
+// understand finds what the question means beyond its words.
+func (b *Board) understand(ctx context.Context, r *Ranker) error {
+	if r.Lexicon != nil {
+		said := make([]string, b.words)
+		for i, t := range b.terms[:b.words] {
+			said[i] = t.Said
+		}
+		kin, err := r.Lexicon.kin(ctx, said)
+		if err != nil {
+			return err
+		}
+		for _, k := range [...]catalog.Kind{catalog.KindTable, catalog.KindColumn} {
+			b.meant[k] = r.Lexicon.match(k, b.terms[:b.words], kin, b.view)
+		}
+		sorts := questionSorts(b.asked)
+		if kin, err = r.Lexicon.kin(ctx, sorts); err != nil {
+			return err
+		}
+		b.sorts = r.Lexicon.match(catalog.KindColumn, make([]Term, len(sorts)), kin, b.view)
+	}
+	if r.Embedder == nil {
+		return nil
+	}
+	vectors, err := r.Embedder.Embed(ctx, []string{b.asked})
+	if err != nil {
+		return fmt.Errorf("retrieval: embedding the question: %w", err)
+	}
+	for _, k := range catalog.Kinds {
+		b.near[k] = map[uint32]float64{}
+		for _, n := range r.Index.Near(k, vectors[0], b.view) {
+			b.near[k][n.ID] = n.Similarity
+		}
+	}
+	if r.History != nil {
+		b.history = r.History.Scores(vectors[0], b.view, r.now())
+	}
+	return nil
+}
+
+// merge adds to the hits of a term those by meaning, at less weight.
+func (b *Board) merge(k catalog.Kind, term int) {
+	if b.meant[k] == nil || term >= b.words {
+		return
+	}
+	said, meant := b.hits[k][term], b.meant[k][term]
+	if len(meant) == 0 {
+		return
+	}
+	out := make([]Hit, 0, len(said)+len(meant))
+	for _, h := range meant {
+		for len(said) > 0 && said[0].ID < h.ID {
+			out, said = append(out, said[0]), said[1:]
+		}
+		h.Weight = meaningWeight * (h.Weight - meaningFloor) / (1 - meaningFloor)
+		if len(said) > 0 && said[0].ID == h.ID {
+			if said[0].Weight >= h.Weight {
+				h = said[0]
+			}
+			said = said[1:]
+		}
+		if h.Weight > 0 {
+			out = append(out, h)
+		}
+	}
+	b.hits[k][term] = append(out, said...)
+}
+
+// View returns the view that the board was made for.
+func (b *Board) View() acl.View { return b.view }
+
+// Terms returns the words of the question and, after the first so many, the compounds of them.
+func (b *Board) Terms() (terms []Term, words int) { return b.terms, b.words }
+
+// Hits returns what was found of a kind, by term, in id order.
+func (b *Board) Hits(k catalog.Kind) [][]Hit { return b.hits[k] }
+
+// Meant returns the tables or columns in whose names a word means about what each word of the question means, weighed by
+// cosine, in id order.
+func (b *Board) Meant(k catalog.Kind) [][]Hit { return b.meant[k] }
+
+// Question returns the question.
+func (b *Board) Question() string { return b.asked }
+
+// AskedFor returns, for each word that says what sort of thing the question asks for (when, where, who, how old), the
+// columns in whose names a word means about the same, weighed by cosine, in id order.
+func (b *Board) AskedFor() [][]Hit { return b.sorts }
+
+// Values returns the values that the question names.
+func (b *Board) Values() []ValueHit { return b.values }
+
+// Similarity returns how much an object's text means what the question means: the cosine, or 0 if it is not among the
+// nearest of its kind.
+func (b *Board) Similarity(k catalog.Kind, id uint32) float64 { return b.near[k][id] }
+
+// Databases returns the databases that any evidence speaks for, best first.
+func (b *Board) Databases() []ScoredDatabase {
+	out := make([]ScoredDatabase, len(b.databases))
+	for i, d := range b.databases {
+		out[i] = ScoredDatabase{d.name, d.score}
+	}
+	return out
+}
+
+// Tables returns the best Candidates tables, best first, without their evidence.
+func (b *Board) Tables() []Scored {
+	var best shortlist
+	for _, t := range b.ranked {
+		best.add(b.tableScored(t))
+	}
+	return best.sorted()
+}
+
+// Table returns the table of a column.
+func (b *Board) Table(column uint32) uint32 { return b.table(column) }
+
+// SpokenFor returns the tables that a metric, relationship or past query speaks for.
+func (b *Board) SpokenFor(id uint32) []uint32 { return b.spokenFor(id) }
+
+// unjudged is the greatest score of what no judge thought worth judging. It keeps its order.
+const unjudged = 1e-6
+
+// judge replaces the sums of evidence by what a judge makes of them.
+func (b *Board) judge(j Judge) {
+	given := j.Judge(b)
+	most := 0.0 // of what can be said for a column
+	for row := range b.ranked {
+		most = max(most, b.tableOwn[row]+b.databases[b.groupOf[row]].score)
+	}
+	for _, x := range b.columnOwn {
+		most = max(most, x)
+	}
+	b.scale = unjudged / (4 * max(most, 1))
+	tables := make([]Judged, len(b.ranked))
+	for row, t := range b.ranked {
+		tables[row] = Judged{ID: t, Score: b.scale * b.tableScored(t).Score}
+	}
+	for _, t := range given.Tables {
+		tables[b.row[t.ID]-1] = t
+	}
+	columns := make(map[uint32]Judged, len(given.Columns))
+	for _, c := range given.Columns {
+		columns[c.ID] = c
+	}
+	for i := range b.databases {
+		d := &b.databases[i]
+		probability := b.scale * d.score
+		if d.brought = d.score; i < len(given.Databases) {
+			probability = given.Databases[i]
+		}
+		var near, past float64 // of its tables, the best
+		for _, t := range b.ranked[d.from:d.to] {
+			near, past = max(near, b.near[catalog.KindTable][t]), max(past, b.past(t))
+		}
+		d.score = b.weigh.fuse(near, probability, past)
+	}
+	b.tableJudged, b.columnJudged = tables, columns
+	b.order()
+}
+
+// past returns how much past questions speak for a table or column.
+func (b *Board) past(id uint32) float64 {
+	if b.history == nil {
+		return 0
+	}
+	return float64(b.history[id])
+}
+
+// order puts the best database first.
+func (b *Board) order() {
+	slices.SortStableFunc(b.databases, func(x, y group) int { return cmp.Compare(y.score, x.score) })
+	for g, d := range b.databases {
+		for row := d.from; row < d.to; row++ {
+			b.groupOf[row] = int32(g)
+		}
+	}
+}
+
+// count returns the number of objects of a kind that may be queried.
+func (b *Board) count(k catalog.Kind) int {
+	r := b.s.OfKind(k)
+	return int(b.visible.CardinalityInRange(uint64(r.From), uint64(r.To)))
+}
+
+// witnesses calls yield with every hit of every term and each table that it speaks for, in order of kind and id.
+func (b *Board) witnesses(yield func(term int, table uint32, h Hit, weight float64)) {
+	for i := range b.terms {
+		for _, h := range b.hits[catalog.KindTable][i] {
+			yield(i, h.ID, h, ownTableWeight)
+		}
+		for _, h := range b.hits[catalog.KindColumn][i] {
+			yield(i, b.table(h.ID), h, 1)
+		}
+		for _, by := range [...]struct {
+			kind   catalog.Kind
+			weight float64
+		}{{catalog.KindMetric, metricWeight}, {catalog.KindRelationship, relationshipWeight}, {catalog.KindQuery, queryWeight}} {
+			for _, h := range b.hits[by.kind][i] {
+				for _, t := range b.spokenFor(h.ID) {
+					yield(i, t, h, by.weight)
+				}
+			}
+		}
+	}
+}
+
+// gather collects evidence for tables: per term the hits in the table, its columns, or what names it.
+func (b *Board) gather() {
+	b.row = make([]int32, b.s.OfKind(catalog.KindTable).Len())
+	b.witnesses(func(_ int, table uint32, _ Hit, _ float64) { b.row[table] = 1 })
+	for id := range b.near[catalog.KindTable] {
+		b.row[id] = 1
+	}
+	for id := range b.near[catalog.KindColumn] {
+		b.row[b.table(id)] = 1
+	}
+	for id, x := range b.history[:min(len(b.history), len(b.row))] {
+		if x > 0 {
+			b.row[id] = 1
+		}
+	}
+	// A table that no word speaks for stands with its database: it may lie between those that are meant.
+	for from := 0; from < len(b.row); {
+		name, to, spoken := b.s.Object(uint32(from)).Ref.Database, from, false
+		for ; to < len(b.row) && b.s.Object(uint32(to)).Ref.Database == name; to++ {
+			spoken = spoken || b.row[to] != 0 && b.visible.Contains(uint32(to))
+		}
+		for t := from; t < to; t++ {
+			b.row[t] = 0
+			if spoken && b.visible.Contains(uint32(t)) {
+				b.ranked = append(b.ranked, uint32(t))
+				b.row[t] = int32(len(b.ranked))
+			}
+		}
+		from = to
+	}
+	b.marks = make([]mark, len(b.ranked)*len(b.terms))
+	b.witnesses(func(term int, table uint32, h Hit, weight float64) {
+		row := int(b.row[table]) - 1
+		if row < 0 {
+			return
+		}
+		m := &b.marks[row*len(b.terms)+term]
+		score := weight * h.Weight
+		if score > m.score {
+			*m, score = mark{score, m.echo, h.ID, h.Where}, m.score
+		}
+		m.echo += score
+	})
+}
+
+// marksOf returns what the terms say of a table by its place in ranked.
+func (b *Board) marksOf(row int) []mark { return b.marks[row*len(b.terms) : (row+1)*len(b.terms)] }
+
+// score weighs the evidence of tables by how rare a term is among tables, and sums it by table and by database.
+func (b *Board) score(words int) {
+	in := make([]float64, len(b.terms))
+	for i := range b.marks {
+		if b.marks[i].score > 0 {
+			in[i%len(b.terms)]++
+		}
+	}
+	tables := float64(b.count(catalog.KindTable))
+	weight := make([]float64, len(b.terms))
+	for i := range weight {
+		weight[i] = idf(tables, in[i])
+	}
+	b.tableOwn = make([]float64, len(b.ranked))
+	for row, t := range b.ranked {
+		if name := b.s.Object(t).Ref.Database; len(b.databases) == 0 || b.databases[len(b.databases)-1].name != name {
+			b.databases = append(b.databases, group{name: name, from: row})
+		}
+		b.databases[len(b.databases)-1].to = row + 1
+		marks := b.marksOf(row)
+		for i := range marks {
+			m := &marks[i]
+			m.score = b.worth[i] * weight[i] * (m.score + echoWeight*m.echo/(1+m.echo))
+			b.tableOwn[row] += m.score
+		}
+	}
+	for g := range b.databases {
+		d := &b.databases[g]
+		best := make([]float64, len(b.terms)) // of each term
+		for row := d.from; row < d.to; row++ {
+			for i, m := range b.marksOf(row) {
+				best[i] = max(best[i], m.score)
+			}
+		}
+		for _, x := range best {
+			d.score += x
+		}
+	}
+	b.groupOf = make([]int32, len(b.ranked))
+	b.order()
+	if len(b.databases) == 0 || words == 0 {
+		return
+	}
+	said := make([]float64, words) // how strongly the best database says each word, however rare it is
+	for row := b.databases[0].from; row < b.databases[0].to; row++ {
+		for i, m := range b.marksOf(row)[:words] {
+			said[i] = max(said[i], min(1, m.score/(b.worth[i]*weight[i])))
+		}
+	}
+	for _, x := range said {
+		b.coverage += x / float64(words)
+	}
+}
+
+// tableScored returns a table's score, which is zero if nothing speaks for its database.
+func (b *Board) tableScored(table uint32) Scored {
+	row := int(b.row[table]) - 1
+	if row < 0 {
+		return Scored{ID: table}
+	}
+	if b.tableJudged != nil {
+		j, near, past := b.tableJudged[row], b.near[catalog.KindTable][table], b.past(table)
+		return Scored{ID: table, Score: b.weigh.fuse(near, j.Score, past), Own: b.weigh.fuse(near, j.Given, past)}
+	}
+	return Scored{ID: table, Score: b.tableOwn[row] + databaseForTable*b.databases[b.groupOf[row]].score, Own: b.tableOwn[row]}
+}
+
+// inherited is what a table and its database bring to the table's columns.
+func (b *Board) inherited(table uint32) float64 {
+	row := int(b.row[table]) - 1
+	if row < 0 {
+		return 0
+	}
+	d := &b.databases[b.groupOf[row]]
+	if b.tableJudged != nil {
+		return tableForColumn*b.tableOwn[row] + databaseForColumn*d.brought
+	}
+	return tableForColumn*b.tableOwn[row] + databaseForColumn*d.score
+}
+
+// columnScored returns a column's score. One that no word names can still be meant: it stands with what its table and
+// database bring.
+func (b *Board) columnScored(column uint32, inherited float64) Scored {
+	own := b.columnOwn[column-b.columns.From]
+	if b.columnJudged == nil {
+		return Scored{ID: column, Score: own + inherited, Own: own}
+	}
+	score := b.scale * (own + inherited)
+	if j, ok := b.columnJudged[column]; ok {
+		score = j.Score
+	}
+	return Scored{ID: column, Score: b.weigh.fuse(b.near[catalog.KindColumn][column], score, b.past(column)), Own: own}
+}
+
+// speakersScored scores the metrics, relationships or past queries that a word names.
+func (b *Board) speakersScored(k catalog.Kind) []Scored {
+	own := map[uint32]float64{}
+	for i, hits := range b.hits[k] {
+		for _, h := range hits {
+			own[h.ID] += b.weights[k][i] * h.Weight
+		}
+	}
+	for id, similarity := range b.near[k] {
+		own[id] += similarity
+	}
+	var best shortlist
+	for id, sum := range own {
+		best.add(Scored{ID: id, Score: sum, Own: sum})
+	}
+	return best.sorted()
+}
+
+// evidence returns what speaks for an object, strongest first.
+func (b *Board) evidence(id uint32) []Evidence {
+	var out []Evidence
+	o := b.s.Object(id)
+	if o.Table != nil {
+		if row := int(b.row[id]) - 1; row >= 0 {
+			for i, m := range b.marksOf(row) {
+				if m.score > 0 {
+					out = append(out, Evidence{b.terms[i].Said, m.where, m.by, m.score})
+				}
+			}
+		}
+	} else {
+		for i, hits := range b.hits[o.Ref.Kind] {
+			at, ok := slices.BinarySearchFunc(hits, id, func(h Hit, id uint32) int { return cmp.Compare(h.ID, id) })
+			if ok {
+				out = append(out, Evidence{b.terms[i].Said, hits[at].Where, id, b.weights[o.Ref.Kind][i] * hits[at].Weight})
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(x, y Evidence) int { return cmp.Compare(y.Score, x.Score) })
+	return out
+}

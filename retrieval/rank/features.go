@@ -1,0 +1,547 @@
+package rank
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/schemagate/schemagate/catalog"
+)
+
+// row collects features.
+type row []float32
+
+func (r *row) add(values ...float64) {
+	for _, x := range values {
+		*r = append(*r, float32(x))
+	}
+}
+
+// ratio is x / of, and zero of nothing.
+func ratio(x, of float64) float64 {
+	if of <= 0 {
+		return 0
+	}
+	return x / of
+}
+
+// logOf keeps counts comparable across catalogs of different sizes.
+func logOf(n int) float64 { return math.Log1p(float64(n)) }
+
+func logit(p float64) float64 {
+	p = min(max(p, 1e-6), 1-1e-6)
+	return math.Log(p / (1 - p))
+}
+
+// databaseFeatures returns the features of the database at a place in databases.
+func (sc *scene) databaseFeatures(at int) row {
+	list := sc.databases
+	var r row
+	d := sc.databaseAt[list[at].Name]
+	other := 0
+	if at == 0 {
+		other = 1
+	}
+	second := 0.0
+	if other < len(list) {
+		second = list[other].Score
+	}
+	r.add(ratio(list[at].Score, list[0].Score), ratio(list[at].Score, list[at].Score+second), logOf(at), ratio(float64(at), float64(len(list))))
+	// Its tables among the best.
+	var best, runner, sum float64
+	first := len(sc.ranked)
+	var among [3]float64
+	var rows []int
+	for i, t := range sc.ranked {
+		if sc.databaseOf[t.ID] != d {
+			continue
+		}
+		rows = append(rows, i)
+		first = min(first, i)
+		sum += t.Own
+		if t.Own > best {
+			best, runner = t.Own, best
+		} else {
+			runner = max(runner, t.Own)
+		}
+		for j, n := range [...]int{3, 10, 30} {
+			if i < n {
+				among[j] += 1 / float64(min(n, len(sc.ranked)))
+			}
+		}
+	}
+	top := 0.0
+	for _, t := range sc.ranked {
+		top = max(top, t.Own)
+	}
+	r.add(ratio(best, top), ratio(runner, top), ratio(best, list[at].Score), logOf(first), among[0], among[1], among[2], ratio(sum, list[at].Score))
+	// What it says of the words: by place, best anywhere, alone.
+	n := len(sc.terms)
+	var by [places]float64
+	for p := range places {
+		said := make([]float64, n)
+		for i, t := range sc.ranked {
+			if sc.databaseOf[t.ID] == d {
+				for j, m := range sc.marksOf(i, p) {
+					said[j] = max(said[j], m)
+				}
+			}
+		}
+		for j, m := range said {
+			by[p] += sc.worth[j] * m
+		}
+	}
+	r.add(by[:]...)
+	var share, count, wins, sole, strong, weak float64
+	weak = 1
+	for j, m := range sc.databaseBest[d*n : (d+1)*n] {
+		share += sc.worth[j] * m
+		if m > 0 && m >= sc.best[j] {
+			wins += sc.worth[j]
+		}
+		if m > 0 && sc.knownIn[j] == 1 {
+			sole += sc.worth[j]
+		}
+		if j < sc.words {
+			if m > 0.05 {
+				count += 1 / float64(sc.words)
+			}
+			strong = max(strong, sc.worth[j]*m)
+			if sc.knownIn[j] > 0 {
+				weak = min(weak, m)
+			}
+		}
+	}
+	r.add(share, count, wins, sole, strong, weak)
+	// How similar its tables are to the question.
+	var near, runnerUp float64
+	for _, i := range rows {
+		if x := sc.near[i]; x > near {
+			near, runnerUp = x, near
+		} else {
+			runnerUp = max(runnerUp, x)
+		}
+	}
+	nearest, nearer := 0.0, map[int]bool{}
+	for i, t := range sc.ranked {
+		if nearest = max(nearest, sc.near[i]); sc.near[i] > near {
+			nearer[sc.databaseOf[t.ID]] = true
+		}
+	}
+	r.add(near, runnerUp, ratio(near, nearest), logOf(len(nearer)))
+	r.add(sc.valuedIn[d].sum, sc.valuedIn[d].sole)
+	cover := sc.cover(rows)
+	r.add(cover[:]...)
+	named, words := sc.covered(sc.shape.databases[d])
+	r.add(named, words, logOf(size(sc.tablesOf[d], sc.view)), sc.known, logOf(sc.words))
+	return r
+}
+
+// judged is a probability with what it is of, for the features of what lies below.
+type judged struct {
+	p     []float64 // by place in the base's list
+	rank  []int     // by place
+	best  float64
+	given []float64 // by place: of tables, if the answer lies in their database
+}
+
+func newJudged(p []float64) judged {
+	j := judged{p: p, rank: make([]int, len(p))}
+	order := make([]int, len(p))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[b], p[a]) })
+	for at, i := range order {
+		j.rank[i] = at
+	}
+	if len(p) > 0 {
+		j.best = p[order[0]]
+	}
+	return j
+}
+
+// add appends what is thought of an entry, or of one that was not judged.
+func (j judged) add(r *row, at int) {
+	if at < 0 || at >= len(j.p) {
+		r.add(logit(0), 0, logOf(len(j.p)))
+		return
+	}
+	r.add(logit(j.p[at]), ratio(j.p[at], j.best), logOf(j.rank[at]))
+}
+
+// tableFeatures returns the features of the table at a place in ranked, as one of its database: how sure the
+// database is stays out of them, so that what is learned of tables does not depend on how many databases there are.
+func (sc *scene) tableFeatures(at int) row {
+	list := sc.ranked
+	t := list[at]
+	o := sc.s.Object(t.ID)
+	d := sc.databaseOf[t.ID]
+	var r row
+	score := 0.0
+	if row := sc.databaseRow[d]; row > 0 {
+		score = sc.databases[row-1].Score
+	}
+	var top, second float64
+	above, here := 0, 0
+	for i, u := range list {
+		if sc.databaseOf[u.ID] != d {
+			continue
+		}
+		here++
+		if u.Own > t.Own || u.Own == t.Own && i < at {
+			above++
+		}
+		if u.Own > top {
+			top, second = u.Own, top
+		} else {
+			second = max(second, u.Own)
+		}
+	}
+	other := top // the best but this one
+	if above == 0 {
+		other = second
+	}
+	r.add(ratio(t.Own, top), logOf(above), ratio(float64(above), float64(here)), ratio(t.Own, t.Own+other), ratio(t.Own, score), ratio(top, score))
+	n := len(sc.terms)
+	var by [places]float64
+	said := sc.said(at)
+	for p := range places {
+		for j, m := range sc.marksOf(at, p) {
+			by[p] += sc.worth[j] * m
+		}
+	}
+	r.add(by[:]...)
+	var share, count, wins, sole, strong, first float64
+	alone := sc.databaseBest[d*n : (d+1)*n]
+	for j, m := range said {
+		share += sc.worth[j] * m
+		if m > 0 && m >= alone[j] {
+			wins += sc.worth[j]
+			if first == 0 && j < sc.words {
+				first = 1 - ratio(float64(j), float64(sc.words))
+			}
+		}
+		if j < sc.words && m > 0.05 {
+			count += 1 / float64(sc.words)
+		}
+		strong = max(strong, sc.worth[j]*m)
+	}
+	// Words that no better table of the database says about as well.
+	for j, m := range said {
+		if m == 0 {
+			continue
+		}
+		elsewhere := false
+		for i, u := range list {
+			if i == at || sc.databaseOf[u.ID] != d || u.Own <= t.Own {
+				continue
+			}
+			for p := range wholeName {
+				elsewhere = elsewhere || sc.marksOf(i, p)[j] >= 0.8*m
+			}
+		}
+		if !elsewhere {
+			sole += sc.worth[j] * m
+		}
+	}
+	r.add(share, count, wins, sole, strong, first)
+	closer, nearest := 0, 0.0
+	for i, u := range list {
+		if sc.databaseOf[u.ID] == d {
+			if sc.near[i] > sc.near[at] {
+				closer++
+			}
+			nearest = max(nearest, sc.near[i])
+		}
+	}
+	r.add(sc.near[at], ratio(sc.near[at], nearest), logOf(closer))
+	r.add(sc.valued[t.ID].sum, sc.valued[t.ID].sole)
+	named, words := sc.covered(o.Ref.Table)
+	r.add(named, words, named*words)
+	// What it joins.
+	var joined, joinedOwn float64
+	degree := 0
+	for _, j := range sc.joins[t.ID] {
+		if j.table == t.ID || !sc.visible.Contains(j.relationship) {
+			continue
+		}
+		degree++
+		if row := sc.tableRow[j.table]; row > 0 {
+			joined = max(joined, list[row-1].Own)
+			joinedOwn += list[row-1].Own
+		}
+	}
+	r.add(logOf(degree), ratio(joined, top), ratio(joinedOwn, float64(degree)*top))
+	all, near := sc.namesakes(o)
+	r.add(logOf(all), logOf(near), logOf(size(sc.s.ColumnIDs(t.ID), sc.view)), logOf(size(sc.tablesOf[d], sc.view)), sc.known, logOf(sc.words))
+	return r
+}
+
+// opened returns the columns to judge of a table, by id.
+func (sc *scene) opened(table uint32) []uint32 {
+	var named, rest []uint32
+	for r := sc.s.ColumnIDs(table); r.From < r.To; r.From++ {
+		if !sc.visible.Contains(r.From) {
+			continue
+		}
+		if sc.columnOwn[r.From-sc.columns.From] > 0 {
+			named = append(named, r.From)
+		} else {
+			rest = append(rest, r.From)
+		}
+	}
+	out := append(named, rest...)
+	return out[:min(openedColumns, len(out))]
+}
+
+// candidate is a column to judge.
+type candidate struct {
+	id                         uint32
+	table                      int        // place in ranked
+	by                         [4]float64 // by field
+	share, count, wins, strong float64
+}
+
+// candidates lists the columns of the tables thought best, with what the question's words say of them.
+func (sc *scene) candidates(tables judged) []candidate {
+	var out []candidate
+	at := make([]int32, sc.columns.Len()) // by column, counted from the first: 1 + its place in out
+	order := make([]int, len(tables.p))
+	for i, r := range tables.rank {
+		order[r] = i
+	}
+	for _, row := range order[:min(openedTables, len(order))] {
+		for _, c := range sc.opened(sc.ranked[row].ID) {
+			out = append(out, candidate{id: c, table: row})
+			at[c-sc.columns.From] = int32(len(out))
+		}
+	}
+	for i, hits := range sc.columnHits {
+		best := map[int]float64{} // by table
+		for _, h := range hits {
+			if j := at[h.ID-sc.columns.From]; j > 0 {
+				best[out[j-1].table] = max(best[out[j-1].table], h.Weight)
+			}
+		}
+		for _, h := range hits {
+			j := at[h.ID-sc.columns.From]
+			if j == 0 {
+				continue
+			}
+			c := &out[j-1]
+			x := sc.worth[i] * h.Weight
+			c.by[h.Where] += x
+			c.share += x
+			c.strong = max(c.strong, x)
+			if i < sc.words && h.Weight > 0.05 {
+				c.count++
+			}
+			if h.Weight >= best[c.table] {
+				c.wins += sc.worth[i]
+			}
+		}
+	}
+	return out
+}
+
+// columnFeatures returns the features of candidates.
+func (sc *scene) columnFeatures(list []candidate, databases, tables judged) []row {
+	var top float64
+	topHere := map[int]float64{}
+	for _, c := range list {
+		top = max(top, c.share)
+		topHere[c.table] = max(topHere[c.table], c.share)
+	}
+	shares := make([]float64, len(list))
+	for i, c := range list {
+		shares[i] = c.share
+	}
+	ranks := newJudged(shares)
+	near := make([]float64, len(list))
+	nearest := map[int]float64{}
+	for i, c := range list {
+		near[i] = sc.board.Similarity(catalog.KindColumn, c.id)
+		nearest[c.table] = max(nearest[c.table], near[i])
+		nearest[-1] = max(nearest[-1], near[i])
+	}
+	nearRank := newJudged(near)
+	sorts := map[int]float64{}
+	for _, c := range list {
+		sorts[c.table] = max(sorts[c.table], sc.sorts[c.id])
+	}
+	hereSeen := map[int]int{}
+	rankHere := make([]int, len(list))
+	order := make([]int, len(list))
+	for i, r := range ranks.rank {
+		order[r] = i
+	}
+	for _, i := range order {
+		rankHere[i] = hereSeen[list[i].table]
+		hereSeen[list[i].table]++
+	}
+	out := make([]row, len(list))
+	for i, c := range list {
+		o := sc.s.Object(c.id)
+		t := sc.ranked[c.table]
+		var r row
+		databases.add(&r, sc.databaseRow[sc.databaseOf[t.ID]]-1)
+		tables.add(&r, c.table)
+		r.add(ratio(c.share, top), logOf(ranks.rank[i]), ratio(c.share, topHere[c.table]), logOf(rankHere[i]))
+		r.add(c.by[:]...)
+		r.add(c.share, ratio(c.count, float64(sc.words)), c.wins, c.strong)
+		r.add(near[i], ratio(near[i], nearest[c.table]), ratio(near[i], nearest[-1]), logOf(nearRank.rank[i]))
+		r.add(sc.sorts[c.id], ratio(sc.sorts[c.id], sorts[c.table]))
+		r.add(sc.valued[c.id].sum, sc.valued[c.id].sole)
+		verbatim := 0.0
+		if list := sc.shape.words[o.Ref.Column]; len(list) > 0 && strings.Contains(sc.sequence, " "+strings.Join(list, " ")+" ") {
+			verbatim = float64(len(list))
+		}
+		r.add(verbatim)
+		named, words := sc.covered(o.Ref.Column)
+		// Words of the name that are in the question or the table's name: the id of "race" in the table "races".
+		within := 0.0
+		tableWords := sc.shape.words[o.Ref.Table]
+		for _, w := range sc.shape.words[o.Ref.Column] {
+			if sc.asked[w] || slices.Contains(tableWords, w) {
+				within += ratio(1, words)
+			}
+		}
+		tableNamed, _ := sc.covered(o.Ref.Table)
+		r.add(named, words, named*words, within, tableNamed)
+		// Keys, and how good the tables are that they lead to.
+		var leads float64
+		joins := 0
+		for _, j := range sc.joinsOf[c.id] {
+			if !sc.visible.Contains(j.relationship) {
+				continue
+			}
+			joins++
+			if row := sc.tableRow[j.table]; row > 0 && row <= len(tables.p) {
+				leads = max(leads, ratio(tables.p[row-1], tables.best))
+			}
+		}
+		key := 0.0
+		if o.Column.PrimaryKey {
+			key = 1
+		}
+		r.add(key, logOf(joins), leads, leads*ratio(tables.p[c.table], tables.best))
+		isName, isID := 0.0, 0.0
+		for _, w := range sc.shape.words[o.Ref.Column] {
+			switch w {
+			case "name", "titl":
+				isName = 1
+			case "id":
+				isID = 1
+			}
+		}
+		all, near := sc.namesakes(o)
+		columns := sc.s.ColumnIDs(t.ID)
+		visible, before := size(columns, sc.view), size(catalog.Range{From: columns.From, To: c.id}, sc.view)
+		r.add(isName, isID, logOf(all), logOf(near), logOf(visible), ratio(float64(before), float64(visible)), sc.known, logOf(sc.words))
+		out[i] = r
+	}
+	return out
+}
+
+// againFeatures returns the features of the judged tables once their columns are judged: what a question needs of a
+// table shows in the columns that it needs (the second round of MDB-Link).
+func (sc *scene) againFeatures(list []candidate, columns []float64, tables judged) []row {
+	n := len(tables.p)
+	sums := make([]columnSum, n)
+	at := map[uint32]int{}
+	for i, c := range list {
+		at[c.id] = i
+		sums[c.table].add(columns[i])
+	}
+	// The table whose column says a term best, and is likely.
+	for j, hits := range sc.columnHits {
+		best, in := 0.0, -1
+		for _, h := range hits {
+			if i, ok := at[h.ID]; ok && columns[i]*h.Weight > best {
+				best, in = columns[i]*h.Weight, list[i].table
+			}
+		}
+		if in >= 0 {
+			sums[in].wins += sc.worth[j]
+		}
+	}
+	out := make([]row, n)
+	for i := range out {
+		t, own := sc.ranked[i], sums[i]
+		most, given := own, tables.given[i] // of the tables of the database
+		var better, fuller, likelier int
+		for k, u := range sc.ranked[:n] {
+			if k == i || sc.databaseOf[u.ID] != sc.databaseOf[t.ID] {
+				continue
+			}
+			other := sums[k]
+			most.best, most.expected, given = max(most.best, other.best), max(most.expected, other.expected), max(given, tables.given[k])
+			if other.best > own.best {
+				better++
+			}
+			if other.expected > own.expected {
+				fuller++
+			}
+			if tables.given[k] > tables.given[i] {
+				likelier++
+			}
+		}
+		var r row
+		r.add(logit(tables.given[i]), logOf(likelier), ratio(tables.given[i], given))
+		r.add(logit(own.best), logit(own.second), own.expected, own.any, own.wins, float64(own.many))
+		r.add(ratio(own.best, most.best), logOf(better), ratio(own.expected, most.expected), logOf(fuller))
+		// Whether it ties tables together that are needed themselves.
+		var one, two float64
+		needed := 0
+		for _, j := range sc.joins[t.ID] {
+			if j.table == t.ID || !sc.visible.Contains(j.relationship) {
+				continue
+			}
+			if row := sc.tableRow[j.table]; row > 0 && row <= n {
+				g := tables.given[row-1]
+				if g > one {
+					one, two = g, one
+				} else {
+					two = max(two, g)
+				}
+				if g > likely {
+					needed++
+				}
+			}
+		}
+		named, words := sc.covered(sc.s.Object(t.ID).Ref.Table)
+		r.add(one, two, float64(needed), named, words, logOf(size(sc.s.ColumnIDs(t.ID), sc.view)), sc.known, logOf(sc.words))
+		out[i] = r
+	}
+	return out
+}
+
+// From these probabilities on, a table is counted as needed and a column as one that may well be.
+const (
+	likely    = 0.5
+	wellMayBe = 0.3
+)
+
+// columnSum sums the probabilities of a table's columns.
+type columnSum struct {
+	best, second float64
+	expected     float64 // number of columns that are needed
+	any          float64 // that any is
+	wins         float64 // worth of the words that a column of it says best
+	many         int     // columns that may well be needed
+}
+
+func (s *columnSum) add(p float64) {
+	if p > s.best {
+		s.best, s.second = p, s.best
+	} else {
+		s.second = max(s.second, p)
+	}
+	s.expected += p
+	s.any += (1 - s.any) * p
+	if p > wellMayBe {
+		s.many++
+	}
+}
