@@ -73,7 +73,7 @@ func TestTheMemberThatAQuestionNamesIsShown(t *testing.T) {
 func TestAMemberIsJudgedAsTheOneThatLeadsIt(t *testing.T) {
 	d := dated()
 	d.objects[len(d.objects)-1].Description = "the colour of the button"
-	c := d.link(t, "which colour did visitors click on 2024-01-05", 5000)
+	c := d.link(t, "which colour did visitors like on 2024-01-05", 5000)
 	if it := item(t, c, "shop.events_20240105.clicked_on"); it.Parts.Own <= 0 || !strings.Contains(it.Reason, `"colour" in its description`) {
 		t.Errorf("%+v", it)
 	}

@@ -140,31 +140,35 @@ func (l *Linker) LinkBy(ctx context.Context, asked Strategy, question string, v 
 	if err := ctx.Err(); err != nil {
 		return Context{}, err
 	}
-	out := Context{Question: question, Intent: IntentOf(question)}
-	s := v.Snapshot()
-	if s == nil {
-		out.Strategy, out.Because = strategyFor(asked, 0, 0)
-		out.Nothing = "nothing here is available to you"
-		return out, nil
-	}
 	b, err := l.ranker.Board(ctx, question, v)
 	if err != nil {
 		return Context{}, err
 	}
-	tables := b.count(catalog.KindTable)
-	out.Strategy, out.Because = strategyFor(asked, tables, b.count(catalog.KindColumn))
+	return l.link(asked, b), nil
+}
+
+// LinkBoard builds the context from a board of the linker's own ranker, by the strategy that its size calls for.
+func (l *Linker) LinkBoard(b *Board) Context { return l.link("", b) }
+
+func (l *Linker) link(asked Strategy, b *Board) Context {
+	out := Context{Question: b.asked, Intent: IntentOf(b.asked)}
+	tables, columns := 0, 0
+	if b.shape != nil {
+		tables, columns = b.count(catalog.KindTable), b.count(catalog.KindColumn)
+	}
+	out.Strategy, out.Because = strategyFor(asked, tables, columns)
 	switch {
 	case tables == 0:
 		out.Nothing = "nothing here is available to you"
-		return out, nil
+		return out
 	case len(b.databases) == 0:
 		out.Nothing = "no word of the question is known to the catalog that you may see"
-		return out, nil
+		return out
 	case b.coverage < leastCoverage:
 		out.Nothing = "too little of the question is known to the catalog that you may see"
-		return out, nil
+		return out
 	}
-	return l.assemble(out, l.choose(b, out, v), v), nil
+	return l.assemble(out, l.choose(b, out, b.view), b.view)
 }
 
 // selection is what a context is made of, before its size is known. Tables, metrics and queries are best first.

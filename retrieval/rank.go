@@ -72,7 +72,8 @@ func Rank(question string, x Index, v acl.View) Ranking {
 	return r
 }
 
-func (b *Board) ranking() Ranking {
+// Ranking lists what the evidence, or a judge of it, speaks for.
+func (b *Board) Ranking() Ranking {
 	r := Ranking{Coverage: b.coverage}
 	if len(b.terms) == 0 {
 		return r

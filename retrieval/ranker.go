@@ -82,14 +82,14 @@ func (r *Ranker) Rank(ctx context.Context, question string, v acl.View) (Ranking
 	if err != nil {
 		return Ranking{}, err
 	}
-	return b.ranking(), nil
+	return b.Ranking(), nil
 }
 
 // Board gathers the evidence for a question, and has it judged.
 func (r *Ranker) Board(ctx context.Context, question string, v acl.View) (*Board, error) {
 	s := v.Snapshot()
 	if s == nil {
-		return &Board{}, nil
+		return &Board{asked: question}, nil
 	}
 	b, err := newBoard(ctx, question, r, v)
 	if err != nil {

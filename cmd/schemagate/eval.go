@@ -222,11 +222,21 @@ func writePage(path string, results eval.Results) error {
 
 func printReport(w io.Writer, r eval.Report) {
 	fmt.Fprintf(w, "%s: %d questions over %d databases, %d tables, %d columns (%s)\n", r.Set, r.Questions, r.Settings.Databases, r.Settings.Tables, r.Settings.Columns, r.Settings)
+	fmt.Fprintf(w, "  index %s, models %s\n", r.Settings.Index, r.Settings.Ran())
 	printFigures(w, r.Figures)
 	if r.Contexts != nil {
 		fmt.Fprintf(w, "  contexts: exact match %.1f  strict recall %.1f  %.1f columns  %.0f tokens\n", r.ExactMatch, r.StrictRecall, r.MeanColumns, r.MeanTokens)
 	}
 	fmt.Fprintf(w, "  latency: p50 %.1f ms  p95 %.1f ms  %.0f questions/s on one core, %d at once\n", r.Latency.P50, r.Latency.P95, r.QPS, r.Settings.Parallel)
+	if r.Calibration != nil {
+		var parts []string
+		for _, name := range eval.Judged() {
+			if c, ok := r.Calibration[name]; ok {
+				parts = append(parts, fmt.Sprintf("%s %.4f / %.4f of %d", name, c.Error, c.Brier, c.Judged))
+			}
+		}
+		fmt.Fprintf(w, "  calibration error / Brier score of the judge: %s\n", strings.Join(parts, ", "))
+	}
 	printGroups(w, "by gold tables", r.ByGoldTables)
 	printGroups(w, "by difficulty", r.ByDifficulty)
 	if r.Misses.Tables > 0 {

@@ -67,6 +67,8 @@ func newBaseline(s *catalog.Snapshot, unified bool) (*baseline, error) {
 	return x, nil
 }
 
+func (x *baseline) models() string { return none }
+
 func (x *baseline) search(_ context.Context, question string, v acl.View) (found, error) {
 	if v.Snapshot() != x.snapshot || v.Queryables().GetCardinality() != uint64(x.snapshot.Len()) {
 		return found{}, errors.New("a baseline counts what the whole catalog says, and this view does not show all of it")

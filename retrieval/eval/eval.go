@@ -60,6 +60,8 @@ type Report struct {
 	ByGoldTables  map[string]Group `json:"by_gold_tables"`          // "1", "2", "3" and "4+"
 	ByDifficulty  map[string]Group `json:"by_difficulty,omitempty"` // in the set's own words
 	Misses        Misses           `json:"misses"`
+	// Calibration is of the judge's probabilities, by what they are of; it is nil without a judge.
+	Calibration map[string]Reliability `json:"calibration,omitempty"`
 	// Latency is of all that an asker waits for. It is one core's work, since a question is answered by one goroutine;
 	// Settings.Parallel says how many were asked at once, and only with 1 did a core have nothing else to do.
 	Latency Latency `json:"latency_ms"`
@@ -116,7 +118,8 @@ type Settings struct {
 	Ablated          string  `json:"ablated"`           // "none", or what was left out
 	Index            string  `json:"index"`
 	Weights          Weights `json:"weights,omitzero"` // where they are not the linker's own
-	Models           string  `json:"models"`
+	Models           string  `json:"models"`                 // "none", or those that ran
+	LearnedFrom      bool    `json:"learned_from,omitempty"` // the models learned from the set, so figures are too good
 	Snapshot         string  `json:"snapshot"`
 	Limit            int     `json:"limit,omitempty"`
 	Parallel         int     `json:"parallel"` // questions asked at once
@@ -161,6 +164,14 @@ func (s Settings) String() string {
 	return strings.Join(parts, ", ")
 }
 
+// Ran names the models that ran, for people, and says so if the set is what they learned from.
+func (s Settings) Ran() string {
+	if s.LearnedFrom {
+		return s.Models + " (learned from this set, so the figures are too good)"
+	}
+	return s.Models
+}
+
 // depths are the K of Recall@K.
 var depths = [...]int{1, 3, 5, 10, 20, 50}
 
@@ -196,6 +207,8 @@ func Run(ctx context.Context, set string, o Options, progress func(string)) (Rep
 	if err != nil {
 		return Report{}, err
 	}
+	r.Settings.Models = x.models()
+	r.Settings.LearnedFrom = r.Settings.Models != none && slices.Contains(learnedSets[:], set)
 	replies, err := m.ask(ctx, x, posed, o.Parallel, progress)
 	if err != nil {
 		return Report{}, err
@@ -204,7 +217,9 @@ func Run(ctx context.Context, set string, o Options, progress func(string)) (Rep
 	var before []Outcome
 	var took []time.Duration
 	phases := map[string][]time.Duration{}
+	var calibration calibration
 	for _, a := range replies {
+		calibration.merge(&a.calibration)
 		r.Outcomes, took = append(r.Outcomes, a.outcome), append(took, a.took)
 		for name, d := range a.phases {
 			phases[name] = append(phases[name], d)
@@ -221,6 +236,7 @@ func Run(ctx context.Context, set string, o Options, progress func(string)) (Rep
 	r.ByGoldTables = groups(r.Outcomes, byGoldTables)
 	r.ByDifficulty = groups(r.Outcomes, func(o *Outcome) string { return o.Difficulty })
 	r.Misses = misses(r.Outcomes)
+	r.Calibration = calibration.reliabilities()
 	r.Latency = latency(took)
 	for name, took := range phases {
 		if r.Phases == nil {
@@ -333,6 +349,7 @@ type reply struct {
 	before  *Outcome // with older past queries only; nil without dates
 	took    time.Duration
 	phases  map[string]time.Duration
+	calibration
 }
 
 // ask puts the questions, so many at once, and returns the replies in their order.
@@ -351,7 +368,7 @@ func (m *material) ask(ctx context.Context, x searcher, questions []posed, paral
 			if err != nil {
 				return fmt.Errorf("eval: question %s: %w", q.ID, err)
 			}
-			out[i] = reply{outcome: m.outcome(q, f), took: f.took, phases: f.phases}
+			out[i] = reply{outcome: m.outcome(q, f), took: f.took, phases: f.phases, calibration: m.calibration(q, f.verdict)}
 			if dated {
 				f, err := x.search(ctx, q.text, m.before(q.Date))
 				if err != nil {

@@ -14,6 +14,10 @@ var testSets = [...]string{"bird_dev", "spider_dev", "spider_syn_dev", "spider_d
 // TestOnly reports whether nothing may be chosen by a set.
 func TestOnly(set string) bool { return slices.Contains(testSets[:], set) }
 
+// learnedSets are what the models that ship learned from, as the recipes of retrieval/embed and retrieval/rank say. The
+// ranker did not learn from text2sql_data, but most of its databases are those of spider_train.
+var learnedSets = [...]string{"bird_train", "spider_train", "text2sql_data"}
+
 // Entry is a line of the log of runs on test sets, which lets a selection by test show.
 type Entry struct {
 	Date   string `json:"date"` // of the run, as in 2006-01-02

@@ -22,14 +22,17 @@ const (
 	PartColumns           = "columns"            // as objects that are searched; they are still there to be found by their tables
 	PartTableDescriptions = "table-descriptions" // and the tables' other names
 	PartValues            = "values"
-	PartJudge             = "judge"   // the learned ranker: sums of evidence rank
-	PartVectors           = "vectors" // and the lexicon and history, which need them: only words rank
-	PartLexicon           = "lexicon"
-	PartValueSearch       = "value-search"
+	PartJudge             = "judge"        // the learned ranker; sums of evidence rank instead
+	PartVectors           = "vectors"      // and the lexicon and the scores of past questions, which are made of them; only words rank
+	PartLexicon           = "lexicon"      // words are found where they stand, not where their meaning does
+	PartValueSearch       = "value-search" // values are words of their columns, and no more
 )
 
 // Parts lists what Options.Ablate can name.
 var Parts = [...]string{PartMetrics, PartRelationships, PartQueries, PartColumns, PartTableDescriptions, PartValues, PartJudge, PartVectors, PartLexicon, PartValueSearch}
+
+// rankingParts are those of Parts that are in no catalog: they are for the searcher to do without.
+var rankingParts = [...]string{PartJudge, PartVectors, PartLexicon, PartValueSearch}
 
 // material is the catalog that is measured.
 type material struct {
@@ -59,7 +62,7 @@ func newMaterial(ctx context.Context, set string, questions []ingest.Question, o
 	for _, q := range past {
 		content.Objects = append(content.Objects, m.pastQuery(q, today))
 	}
-	if o.Ablate != "" {
+	if o.Ablate != "" && !slices.Contains(rankingParts[:], o.Ablate) {
 		objects, found := without(content.Objects, o.Ablate)
 		if !found {
 			return nil, fmt.Errorf("%w: the catalog of %s holds no %s, so there is nothing to leave out", ErrSettings, set, o.Ablate)

@@ -3,6 +3,8 @@ package eval
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/schemagate/schemagate/acl"
@@ -20,15 +22,18 @@ const (
 	Local   = "local"   // the embedded index and the linker over it
 	BM25    = "bm25"    // a baseline: plain BM25 over rendered objects, a collection for each type
 	Unified = "unified" // the same with all types in one collection
+	Vectors = "vectors" // a baseline: tables and columns by their vectors alone
 )
 
 // Indexes lists what Options.Index can name.
-var Indexes = [...]string{Local, BM25, Unified}
+var Indexes = [...]string{Local, BM25, Unified, Vectors}
 
 // searcher is what is measured: it finds what a question speaks of among what the view shows. Implementations are safe
 // for concurrent use, and answer a question in the goroutine that asks.
 type searcher interface {
 	search(ctx context.Context, question string, v acl.View) (found, error)
+	// models names the models that run, or is none.
+	models() string
 }
 
 // found is what a question brings. Lists are best first.
@@ -38,6 +43,7 @@ type found struct {
 	context         *grounding // nil from a searcher that builds no context
 	took            time.Duration
 	phases          map[string]time.Duration // what can be timed by itself, by name
+	verdict         *verdict                 // nil where nothing was judged
 }
 
 // grounding is what a context holds.
@@ -55,8 +61,12 @@ func newSearcher(ctx context.Context, m *material, o Options) (searcher, error) 
 		return nil, fmt.Errorf("%w: %s ranks by tables and columns alone, so past queries would change nothing; leave the history out", ErrSettings, o.Index)
 	case o.Ablate == PartColumns:
 		return nil, fmt.Errorf("%w: %s finds columns by their own text only, so it cannot go without", ErrSettings, o.Index)
+	case slices.Contains(rankingParts[:], o.Ablate):
+		return nil, fmt.Errorf("%w: %s is no more than it is, and %s is no part of it that could be left out", ErrSettings, o.Index, o.Ablate)
 	case o.Weights != Weights{}:
 		return nil, fmt.Errorf("%w: %s has no weights", ErrSettings, o.Index)
+	case o.Index == Vectors:
+		return newNearest(ctx, m.snapshot)
 	}
 	return newBaseline(m.snapshot, o.Index == Unified)
 }
@@ -65,15 +75,23 @@ func newSearcher(ctx context.Context, m *material, o Options) (searcher, error) 
 type linked struct {
 	ranker *retrieval.Ranker
 	linker *retrieval.Linker
+	judge  *recorder // nil without one
+	names  []string  // of the models
 }
 
-// The phases that linked times.
+// The phases that linked times. Together they are all that an asker waits for.
 const (
-	phaseRank = "rank" // the ranking alone, made once more by itself
-	phaseLink = "link" // ranking, selection, joins and the text of the context
+	phaseRank = "rank" // evidence is gathered and judged
+	phaseLink = "link" // tables and columns are selected, tied together and written down
 )
 
 func newLinked(ctx context.Context, s *catalog.Snapshot, o Options) (*linked, error) {
+	switch {
+	case o.Ablate == PartJudge && o.Weights != Weights{}:
+		return nil, fmt.Errorf("%w: weights count only with a judge, so it cannot be left out here", ErrSettings)
+	case o.Ablate == PartValueSearch && !holdsValues(s):
+		return nil, fmt.Errorf("%w: the catalog holds no values, so there is nothing that a search for them could find", ErrSettings)
+	}
 	e, err := embed.New()
 	if err != nil {
 		return nil, err
@@ -82,17 +100,10 @@ func newLinked(ctx context.Context, s *catalog.Snapshot, o Options) (*linked, er
 	if l.ranker, err = local.NewRanker(ctx, s, e); err != nil {
 		return nil, err
 	}
-	model, err := rank.Shipped()
-	if err != nil {
-		return nil, err
-	}
-	l.ranker.Judge = rank.New(model, s)
 	l.ranker.Weights = retrieval.Weights(o.Weights)
 	switch o.Ablate {
 	case PartColumns:
 		l.ranker.Index = withoutColumns{l.ranker.Index}
-	case PartJudge:
-		l.ranker.Judge = nil
 	case PartVectors:
 		l.ranker.Embedder, l.ranker.Lexicon, l.ranker.History = nil, nil, nil
 	case PartLexicon:
@@ -100,30 +111,54 @@ func newLinked(ctx context.Context, s *catalog.Snapshot, o Options) (*linked, er
 	case PartValueSearch:
 		l.ranker.Values = nil
 	}
+	if l.ranker.Embedder != nil {
+		l.names = append(l.names, embedderNamed(e))
+	}
+	if o.Ablate != PartJudge {
+		model, err := rank.Shipped()
+		if err != nil {
+			return nil, err
+		}
+		l.judge = &recorder{judge: rank.New(model, s)}
+		l.ranker.Judge = l.judge
+		l.names = append(l.names, "ranker "+model.Name())
+	}
 	counter := templates.NewCounter()
 	counter.Tokens("a") // loads its vocabulary, so that the first question need not wait for it
 	l.linker, err = retrieval.NewLinker(l.ranker, lineage.New(s), counter, retrieval.DefaultConfig)
 	return l, err
 }
 
+// holdsValues reports whether a value search can find anything in a catalog.
+func holdsValues(s *catalog.Snapshot) bool {
+	return slices.ContainsFunc(s.Objects(catalog.KindColumn), func(o catalog.Object) bool {
+		return len(o.Column.Samples)+len(o.Column.Dictionary) > 0
+	})
+}
+
+func embedderNamed(e retrieval.Embedder) string { return "embedder " + e.Name() }
+
+func (l *linked) models() string { return strings.Join(l.names, ", ") }
+
 func (l *linked) search(ctx context.Context, question string, v acl.View) (found, error) {
 	start := time.Now()
-	c, err := l.linker.Link(ctx, question, v)
-	linked := time.Now()
+	b, err := l.ranker.Board(ctx, question, v)
 	if err != nil {
 		return found{}, err
 	}
-	r, err := l.ranker.Rank(ctx, question, v)
 	ranked := time.Now()
-	if err != nil {
-		return found{}, err
-	}
+	c := l.linker.LinkBoard(b)
+	linked := time.Now()
+	r := b.Ranking()
 	f := found{
 		tables: ids(r.Tables), columns: ids(r.Columns), context: &grounding{c.IDs(catalog.KindColumn), c.Tokens},
-		took: linked.Sub(start), phases: map[string]time.Duration{phaseLink: linked.Sub(start), phaseRank: ranked.Sub(linked)},
+		took: linked.Sub(start), phases: map[string]time.Duration{phaseRank: ranked.Sub(start), phaseLink: linked.Sub(ranked)},
 	}
 	if len(r.Databases) > 0 {
 		f.database = r.Databases[0].Name
+	}
+	if l.judge != nil {
+		f.verdict = l.judge.take(b)
 	}
 	return f, nil
 }

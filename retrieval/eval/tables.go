@@ -11,9 +11,12 @@ import (
 	"strings"
 )
 
-// TableNames are the paper's tables that Study.Table measures again, in the paper's order. The paper's table 10 is its
-// table 4 once more, so it goes by either number.
-var TableNames = [...]string{"1", "2", "4", "6", "7", "8", "12", "13", "figure5"}
+// TableNames are the paper's tables that Study.Table measures again, in the paper's order, and one of our own. The
+// paper's table 10 is its table 4 once more, so it goes by either number.
+var TableNames = [...]string{"1", "2", "4", "6", "7", "8", "12", "13", "figure5", tableParts}
+
+// tableParts is the table that the paper does not have.
+const tableParts = "parts"
 
 // Table is one of the paper's tables, measured again, with the paper's figures beside ours.
 type Table struct {
@@ -23,7 +26,7 @@ type Table struct {
 	Set       string   `json:"set"`
 	Questions int      `json:"questions"`
 	Settings  Settings `json:"settings"`
-	// Paper says what the paper's figures were measured on.
+	// Paper says what the paper's figures were measured on; it is empty if it has none.
 	Paper   string   `json:"paper"`
 	Columns []Column `json:"columns"`
 	Rows    []Row    `json:"rows"`
@@ -81,7 +84,7 @@ func (s *Study) report(ctx context.Context, o Options) (Report, error) {
 func (s *Study) Table(ctx context.Context, name string) (Table, error) {
 	fill, ok := map[string]func(*sheet){
 		"1": (*sheet).effects, "2": (*sheet).ablation, "4": (*sheet).complexity, "6": (*sheet).latency, "7": (*sheet).sweep, "8": (*sheet).historySweep,
-		"10": (*sheet).complexity, "12": (*sheet).weights, "13": (*sheet).architecture, "figure5": (*sheet).noise,
+		"10": (*sheet).complexity, "12": (*sheet).weights, "13": (*sheet).architecture, "figure5": (*sheet).noise, tableParts: (*sheet).parts,
 	}[name]
 	if !ok {
 		return Table{}, fmt.Errorf("%w: there is no table %q; name one of %s", ErrSettings, name, strings.Join(TableNames[:], ", "))
@@ -201,7 +204,7 @@ func (s *sheet) papers(given []float64) []*float64 {
 func (s *sheet) columns(titles ...string) {
 	for _, t := range titles {
 		digits := 1
-		if t == "MRR" {
+		if strings.HasPrefix(t, "MRR") {
 			digits = 3
 		}
 		s.table.Columns = append(s.table.Columns, Column{t, digits})
@@ -258,8 +261,8 @@ var (
 // What is said of rows that have no counterpart here.
 const (
 	noHistory    = "no set of past questions over the same databases was named"
-	noVectors    = "here vectors are not an index of their own"
-	noModel      = "no model runs"
+	noUnified    = "the ranker judges by what each type brings, so one collection would leave it nothing to judge by"
+	inPhases     = "it is part of the phases below"
 	noGeneration = "no SQL is written in this evaluation"
 )
 
@@ -286,30 +289,32 @@ func (s *sheet) effects() {
 		return
 	}
 	s.row("BM25 over the templates", s.baseline(BM25), list, 50.0, 63.4, 28.7, 0.438)
-	s.absent("vectors, no reranker", noVectors, 82.8, 94.3, 44.4, 0.624)
+	s.row("vectors, no reranker", s.baseline(Vectors), list, 82.8, 94.3, 44.4, 0.624)
 	s.row("all of it (the paper's vectors and reranker)", plain, list, 89.1, 96.4, 55.5, 0.761, 96.9)
 	s.history("the same with history", list)
+}
+
+// less reads off the difference between a run and the plain one.
+func (s *sheet) less(name string) measureOf {
+	return func(r *Report) *Figure {
+		c, err := Compare(*r, s.base)
+		if err != nil {
+			s.err = err
+			return nil
+		}
+		d, ok := c.Differences[name]
+		if !ok {
+			return nil
+		}
+		return &Figure{d.Difference, &d.Interval}
+	}
 }
 
 func (s *sheet) ablation() {
 	s.table.Title = "What each type of object is worth"
 	s.columns("table R@5", "column R@10", "table R@5 less all of it", "column R@10 less all of it")
-	less := func(name string) measureOf {
-		return func(r *Report) *Figure {
-			c, err := Compare(*r, s.base)
-			if err != nil {
-				s.err = err
-				return nil
-			}
-			d, ok := c.Differences[name]
-			if !ok {
-				return nil
-			}
-			return &Figure{d.Difference, &d.Interval}
-		}
-	}
 	s.row("all of it", s.study.options, twoRecalls, 89.1, 55.5)
-	list := append(slices.Clone(twoRecalls), less("table_recall_5"), less("column_recall_10"))
+	list := append(slices.Clone(twoRecalls), s.less("table_recall_5"), s.less("column_recall_10"))
 	for _, x := range []struct {
 		name, part string
 		paper      []float64
@@ -355,17 +360,17 @@ func (s *sheet) latency() {
 		}
 		return out
 	}
-	s.absent("intent", noModel, 500)
-	s.absent("embedding the question", "it is part of the phases below", 200)
-	s.absent("vector search", "it is part of the phases below", 5)
-	s.absent("reranking", "it is part of the phases below", 400)
+	s.absent("intent", inPhases, 500)
+	s.absent("embedding the question", inPhases, 200)
+	s.absent("vector search", inPhases, 5)
+	s.absent("reranking", inPhases, 400)
 	for _, name := range slices.Sorted(maps.Keys(r.Phases)) {
 		s.filled("phase "+name, &r, times(r.Phases[name]))
 	}
 	s.filled("retrieval from question to context", &r, times(r.Latency), 1280)
 	s.absent("writing SQL", noGeneration, 1500)
 	s.note(fmt.Sprintf("One question after the other, each in one goroutine, so this is one core's work: %.0f questions a second (the paper: 0.93). "+
-		"A phase is what can be timed by itself: rank is the ranking alone, made once more; link is ranking, selection, joins and the text of the context.", r.QPS))
+		"In the phase rank the question is embedded, evidence gathered and judged; in the phase link intent, selection, joins and the text of the context are made.", r.QPS))
 }
 
 func (s *sheet) depths() []Column {
@@ -396,7 +401,7 @@ func (s *sheet) sweep() {
 		{"columns", sweepOf(columnRecall), []float64{14.2, 24.8, 33.4, 44.4, 55.2, 68.9}, []float64{21.7, 34.5, 43.9, 55.5, 64.1, 76.3}},
 	} {
 		s.row(x.what+", BM25 over the templates", s.baseline(BM25), x.of)
-		s.absent(x.what+", vectors, no reranker", noVectors, x.vectors...)
+		s.row(x.what+", vectors, no reranker", s.baseline(Vectors), x.of, x.vectors...)
 		s.row(x.what+", all of it (the paper's vectors and reranker)", s.study.options, x.of, x.chained...)
 	}
 	s.note("The paper's R@1 fits found / min(K, |gold|), ours found / |gold|; from K = 4 on the two are the same on its set.")
@@ -436,6 +441,8 @@ func (s *sheet) weights() {
 		name := fmt.Sprintf("%.1f / %.1f / %.1f", x.w.Embedding, x.w.Reranker, x.w.History)
 		s.row(name, s.with(func(o *Options) { o.Weights = x.w }), twoRecalls, x.recall[:]...)
 	}
+	s.note("With 1.0 / 0.0 / 0.0 the ranker's lists are in the order of each object's own likeness to the question. The paper's row is its vectors by themselves, " +
+		"and so is \"vectors, no reranker\" of tables 1 and 7, where a table counts as the best of its own vector and its columns'.")
 }
 
 func (s *sheet) architecture() {
@@ -443,7 +450,8 @@ func (s *sheet) architecture() {
 	s.columns("table R@5", "column R@10")
 	s.row("BM25 over the templates, a collection for each type", s.baseline(BM25), twoRecalls, 50.0, 28.7)
 	s.row("BM25 over the templates, one collection", s.baseline(Unified), twoRecalls)
-	s.absent("vectors and reranker, one collection", noVectors, 78.3, 45.0)
+	s.row("vectors, no reranker, a collection for each type", s.baseline(Vectors), twoRecalls)
+	s.absent("vectors and reranker, one collection", noUnified, 78.3, 45.0)
 	s.row("all of it (the paper's vectors and reranker, a collection for each type)", s.study.options, twoRecalls, 80.7, 44.9)
 	s.note("The one collection brings as many hits as those of the types together, and tables and columns compete in it for these.")
 }
@@ -465,6 +473,34 @@ func (s *sheet) noise() {
 	s.note("The paper drops sample values too, and says of all four that table R@5 stays between 80.6 and 81.1, column R@10 between 44.9 and 46.6.")
 }
 
+func (s *sheet) parts() {
+	s.table.Title = "What each part of the ranking is worth"
+	s.table.Paper = ""
+	var plain, list []measureOf
+	for _, m := range measures {
+		s.columns(m.Title)
+		plain = append(plain, func(r *Report) *Figure { return &Figure{Value: m.mean(&r.Figures)} })
+	}
+	for _, m := range measures {
+		s.columns(m.Title + " less all of it")
+		list = append(list, s.less(m.Name))
+	}
+	list = append(slices.Clone(plain), list...)
+	s.row("all of it", s.study.options, plain)
+	for _, x := range []struct{ name, part string }{
+		{"without the judge: sums of evidence rank", PartJudge},
+		{"without vectors: only words, values and the judge", PartVectors},
+		{"without the lexicon: words are not found by their meaning", PartLexicon},
+		{"without the search for values", PartValueSearch},
+	} {
+		s.row(x.name, s.with(func(o *Options) { o.Ablate = x.part }), list)
+	}
+	s.row("vectors by themselves instead", s.baseline(Vectors), list)
+	s.row("BM25 over the templates instead", s.baseline(BM25), list)
+	s.note("Differences are paired. The judge learned with all parts there, so what it loses without one of them is more than that part would add to a judge that never had it. " +
+		"The last two know no past queries.")
+}
+
 // Markdown writes the table for people.
 func (t Table) Markdown(w io.Writer) error {
 	var b strings.Builder
@@ -484,8 +520,11 @@ func (t Table) Markdown(w io.Writer) error {
 }
 
 func (t Table) heading() string {
-	if t.isFigure() {
+	switch {
+	case t.isFigure():
 		return "Figure 5: " + t.Title
+	case t.Name == tableParts:
+		return t.Title
 	}
 	return "Table " + t.Name + ": " + t.Title
 }
@@ -527,10 +566,14 @@ func (t Table) about() string {
 	if s.Parallel > 1 {
 		at = fmt.Sprintf("%d questions at once", s.Parallel)
 	}
-	return fmt.Sprintf("%s: %s questions over %d databases, %s tables, %s columns; %s tables and columns are described, %s columns have sample values. "+
-		"Plain run: %s; index %s, models %s, snapshot %s, %s. The paper's figures: %s.",
+	about := fmt.Sprintf("%s: %s questions over %d databases, %s tables, %s columns; %s tables and columns are described, %s columns have sample values. "+
+		"Plain run: %s; index %s, models %s, snapshot %s, %s.",
 		t.Set, count(t.Questions), s.Databases, count(s.Tables), count(s.Columns), count(s.Described), count(s.Sampled),
-		s, s.Index, s.Models, s.Snapshot, at, t.Paper)
+		s, s.Index, s.Ran(), s.Snapshot, at)
+	if t.Paper != "" {
+		about += " The paper's figures: " + t.Paper + "."
+	}
+	return about
 }
 
 func (r Row) title() string {

@@ -81,7 +81,7 @@ func largest(u []float32) (m float32) {
 }
 
 // batch is how many texts an embedder gets at once.
-const batch = 128
+const batch = 1 << 10
 
 // unembedded is a segment without its vectors, and its objects.
 type unembedded struct {

@@ -1,7 +1,9 @@
 package rank
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -25,6 +27,13 @@ const (
 
 // The first bytes of an encoded model. The last of them is the version, which changes with the features.
 const magic = "SGRK\x02"
+
+// Name tells the model from others, by what it holds.
+func (m *Model) Name() string {
+	data, _ := m.MarshalBinary() // fails for no model
+	sum := sha256.Sum256(data)
+	return "trees-" + hex.EncodeToString(sum[:4])
+}
 
 // MarshalBinary encodes the model.
 func (m *Model) MarshalBinary() ([]byte, error) {
