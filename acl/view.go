@@ -100,6 +100,28 @@ func (v View) Queryables() *roaring.Bitmap {
 	return roaring.And(v.c.Allowed[ActionView], v.c.Allowed[ActionQuery])
 }
 
+// Without returns a view that shows less: all but some objects. It serves to search what stands for others of its kind,
+// and has a key of its own.
+func (v View) Without(ids *roaring.Bitmap) (View, error) {
+	if v.c == nil || ids.IsEmpty() {
+		return v, nil
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s without ", v.key)
+	if _, err := ids.WriteTo(h); err != nil {
+		return View{}, fmt.Errorf("acl: name a view of less: %w", err)
+	}
+	less := *v.c
+	less.Allowed = map[Action]*roaring.Bitmap{}
+	for a, allowed := range v.c.Allowed {
+		less.Allowed[a] = roaring.AndNot(allowed, ids)
+	}
+	if v.c.Raw != nil {
+		less.Raw = roaring.AndNot(v.c.Raw, ids)
+	}
+	return View{principal: v.principal, c: &less, key: hex.EncodeToString(h.Sum(nil))}, nil
+}
+
 // Raw reports whether the principal may see what was derived from the object's rows.
 func (v View) Raw(id uint32) bool { return v.c != nil && v.c.Raw != nil && v.c.Raw.Contains(id) }
 

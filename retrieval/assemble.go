@@ -190,12 +190,12 @@ func (s *sheet) dialect(database string) catalog.Dialect {
 // queryable reports whether a statement may name what r names.
 func (s *sheet) queryable(r catalog.Ref) bool {
 	id, ok := s.s.ID(r)
-	return ok && s.visible.Contains(id)
+	return ok && s.askable.Contains(id)
 }
 
 // object returns an object as the context may show it: without anything that no statement may name.
 func (s *sheet) object(id uint32) (o catalog.Object, ok bool) {
-	if o, ok = s.view.Object(id); !ok || !s.visible.Contains(id) {
+	if o, ok = s.view.Object(id); !ok || !s.askable.Contains(id) {
 		return catalog.Object{}, false
 	}
 	if o.Table != nil {

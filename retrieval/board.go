@@ -15,8 +15,9 @@ import (
 // Board holds the evidence for one question. Nothing that the view hides is on it.
 type Board struct {
 	*shape
+	*families
 	view    acl.View
-	visible *roaring.Bitmap // what may be queried
+	visible *roaring.Bitmap // what may be queried, of each family the one that leads
 	asked   string
 	words   int // of the question: the first of terms; the others are compounds
 	terms   []Term
@@ -66,8 +67,12 @@ type board = Board
 
 func newBoard(ctx context.Context, question string, r *Ranker, v acl.View) (*Board, error) {
 	words, compounds := QuestionTerms(question)
+	f, err := r.kin.of(ctx, v)
+	if err != nil {
+		return nil, err
+	}
 	b := &Board{
-		shape: r.shape(v.Snapshot()), view: v, visible: v.Queryables(), asked: question,
+		shape: r.shape(v.Snapshot()), families: f, view: v, visible: f.visible, asked: question,
 		words: len(words), terms: slices.Concat(words, compounds), weigh: r.weights(),
 	}
 	if len(b.terms) == 0 {
@@ -81,13 +86,13 @@ func newBoard(ctx context.Context, question string, r *Ranker, v acl.View) (*Boa
 		}
 	}
 	for _, k := range catalog.Kinds {
-		b.hits[k] = r.Index.Match(k, b.terms, v)
+		b.hits[k] = r.Index.Match(k, b.terms, f.view)
 	}
 	if err := b.understand(ctx, r); err != nil {
 		return nil, err
 	}
 	if r.Values != nil {
-		b.values = r.Values.Find(question, v)
+		b.values = r.Values.Find(question, f.view)
 	}
 	for _, k := range catalog.Kinds {
 		n := float64(b.count(k))
@@ -106,6 +111,16 @@ func newBoard(ctx context.Context, question string, r *Ranker, v acl.View) (*Boa
 			b.columnOwn[h.ID-b.columns.From] += w * h.Weight
 		}
 	}
+	for _, by := range speakerWeights {
+		for i, hits := range b.hits[by.kind] {
+			w := by.weight * b.weights[by.kind][i]
+			for _, h := range hits {
+				for _, c := range b.columnsNamed(h.ID) {
+					b.columnOwn[b.leader(c)-b.columns.From] += w * h.Weight
+				}
+			}
+		}
+	}
 	return b, nil
 }
 
@@ -121,29 +136,40 @@ func (b *Board) understand(ctx context.Context, r *Ranker) error {
 			return err
 		}
 		for _, k := range [...]catalog.Kind{catalog.KindTable, catalog.KindColumn} {
-			b.meant[k] = r.Lexicon.match(k, b.terms[:b.words], kin, b.view)
+			b.meant[k] = r.Lexicon.match(k, b.terms[:b.words], kin, b.families.view)
 		}
 		sorts := questionSorts(b.asked)
 		if kin, err = r.Lexicon.kin(ctx, sorts); err != nil {
 			return err
 		}
-		b.sorts = r.Lexicon.match(catalog.KindColumn, make([]Term, len(sorts)), kin, b.view)
+		b.sorts = r.Lexicon.match(catalog.KindColumn, make([]Term, len(sorts)), kin, b.families.view)
 	}
 	if r.Embedder == nil {
 		return nil
 	}
-	vectors, err := r.Embedder.Embed(ctx, []string{b.asked})
+	vectors, err := r.Embedder.Embed(ctx, append([]string{b.asked}, clauses(b.asked)...))
 	if err != nil {
 		return fmt.Errorf("retrieval: embedding the question: %w", err)
 	}
 	for _, k := range catalog.Kinds {
 		b.near[k] = map[uint32]float64{}
-		for _, n := range r.Index.Near(k, vectors[0], b.view) {
-			b.near[k][n.ID] = n.Similarity
+		asked := vectors
+		if k == catalog.KindColumn || k == catalog.KindRelationship {
+			asked = vectors[:1] // these are many, and short: words find them
+		}
+		for _, q := range asked {
+			for _, n := range r.Index.Near(k, q, b.families.view) {
+				b.near[k][n.ID] = max(b.near[k][n.ID], n.Similarity)
+			}
 		}
 	}
 	if r.History != nil {
 		b.history = r.History.Scores(vectors[0], b.view, r.now())
+		for id, x := range b.history {
+			if l := b.leader(uint32(id)); x > 0 && l != uint32(id) {
+				b.history[l] = max(b.history[l], x)
+			}
+		}
 	}
 	return nil
 }
@@ -178,6 +204,10 @@ func (b *Board) merge(k catalog.Kind, term int) {
 
 // View returns the view that the board was made for.
 func (b *Board) View() acl.View { return b.view }
+
+// Ranked returns the view of what is ranked: of tables that are alike but for a number in their names it shows only the one
+// that stands for all.
+func (b *Board) Ranked() acl.View { return b.families.view }
 
 // Terms returns the words of the question and, after the first so many, the compounds of them.
 func (b *Board) Terms() (terms []Term, words int) { return b.terms, b.words }
@@ -225,7 +255,19 @@ func (b *Board) Tables() []Scored {
 func (b *Board) Table(column uint32) uint32 { return b.table(column) }
 
 // SpokenFor returns the tables that a metric, relationship or past query speaks for.
-func (b *Board) SpokenFor(id uint32) []uint32 { return b.spokenFor(id) }
+func (b *Board) SpokenFor(id uint32) []uint32 {
+	tables := b.spokenFor(id)
+	if len(b.leaders) == 0 {
+		return tables
+	}
+	var out []uint32
+	for _, t := range tables {
+		if t = b.leader(t); !slices.Contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
 
 // unjudged is the greatest score of what no judge thought worth judging. It keeps its order.
 const unjudged = 1e-6
@@ -292,6 +334,12 @@ func (b *Board) count(k catalog.Kind) int {
 	return int(b.visible.CardinalityInRange(uint64(r.From), uint64(r.To)))
 }
 
+// speakerWeights are what a word in an object counts as evidence for the tables and columns that it names.
+var speakerWeights = [...]struct {
+	kind   catalog.Kind
+	weight float64
+}{{catalog.KindMetric, metricWeight}, {catalog.KindRelationship, relationshipWeight}, {catalog.KindQuery, queryWeight}}
+
 // witnesses calls yield with every hit of every term and each table that it speaks for, in order of kind and id.
 func (b *Board) witnesses(yield func(term int, table uint32, h Hit, weight float64)) {
 	for i := range b.terms {
@@ -301,12 +349,9 @@ func (b *Board) witnesses(yield func(term int, table uint32, h Hit, weight float
 		for _, h := range b.hits[catalog.KindColumn][i] {
 			yield(i, b.table(h.ID), h, 1)
 		}
-		for _, by := range [...]struct {
-			kind   catalog.Kind
-			weight float64
-		}{{catalog.KindMetric, metricWeight}, {catalog.KindRelationship, relationshipWeight}, {catalog.KindQuery, queryWeight}} {
+		for _, by := range speakerWeights {
 			for _, h := range b.hits[by.kind][i] {
-				for _, t := range b.spokenFor(h.ID) {
+				for _, t := range b.SpokenFor(h.ID) {
 					yield(i, t, h, by.weight)
 				}
 			}

@@ -21,6 +21,9 @@ import (
 // numbers only, such as dates, and whose visible columns have the same names and types. Members are ordered by the
 // numbers in their names, oldest first, and the newest leads. The zero families holds none.
 type families struct {
+	view    acl.View            // shows one of each family
+	visible *roaring.Bitmap     // what it lets be queried
+	askable *roaring.Bitmap     // what the asker's view lets be queried
 	members map[uint32][]uint32 // by table
 	leaders map[uint32]uint32   // of tables and columns; who leads, or is alone, is not in it
 }
@@ -31,27 +34,6 @@ func (f *families) leader(id uint32) uint32 {
 		return l
 	}
 	return id
-}
-
-// fold puts leaders in the place of what they lead, keeps the best hit of each and the order of ids. A family counts
-// once then, however many members it has.
-func (f *families) fold(hits []Hit) []Hit {
-	if len(f.leaders) == 0 || !slices.ContainsFunc(hits, func(h Hit) bool { return f.leader(h.ID) != h.ID }) {
-		return hits
-	}
-	out := slices.Clone(hits)
-	for i := range out {
-		out[i].ID = f.leader(out[i].ID)
-	}
-	slices.SortFunc(out, func(a, b Hit) int {
-		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Where, b.Where))
-	})
-	return slices.CompactFunc(out, func(a, b Hit) bool { return a.ID == b.ID })
-}
-
-// led returns all tables and columns that another one stands for.
-func (f *families) led() *roaring.Bitmap {
-	return roaring.BitmapOf(slices.Collect(maps.Keys(f.leaders))...)
 }
 
 // shown returns the members of a table's family that a question is shown: those that it needs for other reasons or
@@ -288,13 +270,23 @@ type kinships struct {
 var kinshipLimits = Limits{Age: 5 * time.Minute, Entries: 256, Bytes: 64 << 20}
 
 // of returns the families of a view.
-func (k *kinships) of(v acl.View) *families {
+func (k *kinships) of(ctx context.Context, v acl.View) (*families, error) {
 	k.once.Do(func() { k.known = NewCache(kinshipLimits, (*families).bytes) })
-	f, _ := k.known.Get(context.Background(), v.Key(), func(context.Context) (*families, error) {
-		return newFamilies(v.Snapshot(), v.Queryables()), nil
+	f, err := k.known.Get(ctx, v.Key(), func(context.Context) (*families, error) {
+		all := v.Queryables()
+		f := newFamilies(v.Snapshot(), all)
+		f.askable = all
+		var err error
+		if f.view, err = v.Without(roaring.BitmapOf(slices.Collect(maps.Keys(f.leaders))...)); err != nil {
+			return nil, err
+		}
+		f.visible = f.view.Queryables()
+		return f, nil
 	})
-	return f
+	return f, err
 }
 
 // bytes is about what families take.
-func (f *families) bytes() int { return 64 + 32*len(f.leaders) + 64*len(f.members) }
+func (f *families) bytes() int {
+	return 64 + 32*len(f.leaders) + 64*len(f.members) + 2*int(f.visible.GetSizeInBytes()+f.askable.GetSizeInBytes())
+}

@@ -56,7 +56,6 @@ type Linker struct {
 	graph  *lineage.Graph
 	meter  *meter
 	config Config
-	kin    kinships
 }
 
 // NewLinker makes a linker of the ranker and join graph of one snapshot.
@@ -192,7 +191,6 @@ type need struct {
 // chooser makes the selection for one question.
 type chooser struct {
 	*board
-	*families
 	strategy Strategy
 	intent   Intent
 	sentence *sentence
@@ -202,7 +200,7 @@ type chooser struct {
 }
 
 func (l *Linker) choose(b *board, out Context, v acl.View) *chooser {
-	c := &chooser{board: b, families: l.kin.of(v), strategy: out.Strategy, intent: out.Intent, sentence: newSentence(out.Question, out.Intent), faces: map[uint32]bool{}}
+	c := &chooser{board: b, strategy: out.Strategy, intent: out.Intent, sentence: newSentence(out.Question, out.Intent), faces: map[uint32]bool{}}
 	c.sel = selection{database: b.databases[0].name, core: map[uint32]bool{}, columns: map[uint32][]Scored{}, needed: map[uint32]need{}}
 	c.near = b.connected(c.sel.database)
 	c.chooseSpeakers()
@@ -275,7 +273,7 @@ func (c *chooser) chooseTables(question string) {
 // takesPart reports whether an object may stand in the context: it may be queried and no other member of its family
 // stands there for it.
 func (c *chooser) takesPart(id uint32) bool {
-	return c.visible.Contains(id) && (c.members[id] == nil || c.faces[id])
+	return c.askable.Contains(id) && (c.members[id] == nil || c.faces[id])
 }
 
 // tie adds what the chosen tables and metrics need of others: the tables and columns that metrics are computed from, and the
@@ -352,7 +350,7 @@ func (c *chooser) wholeDatabase() (tables []Scored, columns int) {
 		}
 		if ok {
 			of := c.s.ColumnIDs(r.From)
-			tables, columns = append(tables, t), columns+int(c.visible.CardinalityInRange(uint64(of.From), uint64(of.To)))
+			tables, columns = append(tables, t), columns+int(c.askable.CardinalityInRange(uint64(of.From), uint64(of.To)))
 		}
 	}
 	slices.SortFunc(tables, byScore)
@@ -381,7 +379,7 @@ func (c *chooser) columnsOf(table uint32) []Scored {
 	var out []Scored
 	inherited := c.inherited(c.leader(table))
 	for r := c.s.ColumnIDs(table); r.From < r.To; r.From++ {
-		if c.visible.Contains(r.From) {
+		if c.askable.Contains(r.From) {
 			x := c.columnScored(c.leader(r.From), inherited)
 			x.ID = r.From
 			out = append(out, x)

@@ -22,6 +22,7 @@ type Ranker struct {
 	Weights Weights
 	// Now is time.Now if it is nil.
 	Now    func() time.Time
+	kin    kinships
 	shapes atomic.Pointer[shape]
 }
 
@@ -83,6 +84,16 @@ func (r *Ranker) Rank(ctx context.Context, question string, v acl.View) (Ranking
 		return Ranking{}, err
 	}
 	return b.Ranking(), nil
+}
+
+// Leader returns the table or column that ranks for another one: tables of a database that are alike but for a number in
+// their names rank as one. Most stand for themselves.
+func (r *Ranker) Leader(ctx context.Context, v acl.View, id uint32) (uint32, error) {
+	f, err := r.kin.of(ctx, v)
+	if err != nil {
+		return id, err
+	}
+	return f.leader(id), nil
 }
 
 // Board gathers the evidence for a question, and has it judged.

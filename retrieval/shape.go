@@ -14,6 +14,7 @@ type shape struct {
 	tableOf []uint32 // by column, counted from the first
 	// speakers holds the tables that a metric, relationship or past query speaks for, counted from the first metric.
 	speakers     [][]uint32
+	named        [][]uint32 // likewise the columns that they name
 	firstSpeaker uint32
 	crossing     []uint32 // relationships between two databases
 	all          acl.View // sees everything, for the audit
@@ -29,9 +30,15 @@ func newShape(s *catalog.Snapshot) *shape {
 		}
 	}
 	sh.speakers = make([][]uint32, s.Len()-int(sh.firstSpeaker))
+	sh.named = make([][]uint32, len(sh.speakers))
 	for i := range sh.speakers {
 		o := s.Object(sh.firstSpeaker + uint32(i))
 		sh.speakers[i] = sh.tables(o)
+		for _, ref := range o.Names() {
+			if id, ok := s.ID(ref); ok && ref.Kind == catalog.KindColumn {
+				sh.named[i] = append(sh.named[i], id)
+			}
+		}
 		if r := o.Relationship; r != nil && r.From[0].Database != r.To[0].Database {
 			sh.crossing = append(sh.crossing, o.ID)
 		}
@@ -64,3 +71,6 @@ func (sh *shape) table(column uint32) uint32 { return sh.tableOf[column-sh.colum
 
 // spokenFor returns the tables that a metric, relationship or past query speaks for.
 func (sh *shape) spokenFor(id uint32) []uint32 { return sh.speakers[id-sh.firstSpeaker] }
+
+// columnsNamed returns the columns that a metric, relationship or past query names.
+func (sh *shape) columnsNamed(id uint32) []uint32 { return sh.named[id-sh.firstSpeaker] }

@@ -1,6 +1,7 @@
 package retrieval
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -267,4 +268,41 @@ func questionSorts(question string) []string {
 		}
 	})
 	return out[:min(mostSorts, len(out))]
+}
+
+// Bounds of the clauses of a question.
+const (
+	mostClauses = 4
+	leastClause = 2 // terms
+)
+
+var (
+	clauseEnds  = regexp.MustCompile(`[.,;:?!\n。，；：？！、]+(?:\s|$)|[。，；：？！、]`)
+	clauseWords = set("and or but while whereas then und oder aber sowie")
+)
+
+// clauses splits a question that says several things into what it says one by one (the subqueries of AskTable), at most so
+// many. One that says a single thing has none.
+func clauses(question string) []string {
+	var out []string
+	add := func(text string) {
+		if terms, _ := QuestionTerms(text); len(terms) >= leastClause && len(out) < mostClauses {
+			out = append(out, text)
+		}
+	}
+	for _, part := range clauseEnds.Split(question, -1) {
+		words := strings.Fields(part)
+		from := 0
+		for i, w := range words {
+			if clauseWords[strings.ToLower(w)] {
+				add(strings.Join(words[from:i], " "))
+				from = i + 1
+			}
+		}
+		add(strings.Join(words[from:], " "))
+	}
+	if len(out) < 2 {
+		return nil
+	}
+	return out
 }

@@ -48,7 +48,7 @@ others the answer says why no SQL was written. A question of - is read from stan
 	}
 	o.sourceFlags(c)
 	o.askerFlags(c)
-	o.strategyFlag(c)
+	o.questionFlags(c)
 	c.Flags().BoolVar(&run, "run", false, "run the governed statement, read-only, and print its rows")
 	return c
 }

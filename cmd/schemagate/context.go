@@ -47,7 +47,7 @@ standard input.`,
 	}
 	o.sourceFlags(c)
 	o.askerFlags(c)
-	o.strategyFlag(c)
+	o.questionFlags(c)
 	return c
 }
 

@@ -141,7 +141,7 @@ func demo(ctx context.Context, dir string, w io.Writer, progress func(string)) (
 	if err != nil {
 		return demoReport{}, err
 	}
-	e, g, err := edition(ctx, s, p)
+	e, g, err := edition(ctx, s, p, "")
 	if err != nil {
 		return demoReport{}, err
 	}

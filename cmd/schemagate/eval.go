@@ -32,13 +32,26 @@ and columns of the known answers. Recalls are means over questions of found / kn
 --against measures a second time with settings changed, and says what the difference is and whether it could be chance.
 It takes the settings of this command without their dashes, "no-" in front to take one back, and commas in between.
 
+--ablate leaves a part out: of the catalog, metrics, relationships (and keys), queries, columns (as objects that are
+searched), table-descriptions or values; of the ranking, judge (sums of evidence rank), vectors (only words rank; the lexicon
+and the scores of past questions are made of vectors, so they go too), lexicon (words are not found by their meaning) or
+value-search. A part that is not there cannot be left out. schemagate eval tables --table 2,parts measures all of them.
+
+--index measures something else in the linker's place: bm25 over rendered objects, unified (the same with all types in
+one collection), or vectors (the embedder alone). These know no past queries and build no context.
+
+"calibration" says how far the judge's probabilities can be believed: the expected calibration error and the Brier
+score, with ten bins, over all that was judged; of tables only those of the right database count.
+
 Latencies are those of single questions, each answered on one core. With --parallel more of them run at once, which is
 sooner done, but they wait for each other's memory and cores; leave it out where latencies matter.
 
-Nothing may be chosen by a test set. --log and --why note each run on one, so that it would show.`,
+Figures on bird_train, spider_train and text2sql_data are too good: the models that ship learned from these, and the
+output says so. Nothing may be chosen by a test set. --log and --why note each run on one, so that it would show.`,
 		Example: `  schemagate eval bird_train --bench ../shared/bench --json
   schemagate eval spider_train --bench ../shared/bench --language de --parallel 2
   schemagate eval bird_train --bench ../shared/bench --against index=bm25
+  schemagate eval spider_train --bench ../shared/bench --limit 1000 --against ablate=lexicon
   schemagate eval bird_train spider_train --bench ../shared/bench --report out.html
   schemagate eval sede_test --bench ../shared/bench --history sede_val --log retrieval/eval/runs.jsonl --why "figures of the release"
   schemagate eval tables --bench ../shared/bench --table 2,13`,

@@ -20,13 +20,13 @@ func evalTablesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tables",
 		Short: "Measure the tables of the paper again, with its figures beside ours",
-		Long: `Measure again what the paper "Schema-First Retrieval" reports, and put its figures beside ours:
+		Long: `Measure again what the paper "Schema-First Retrieval" reports, and put its figures beside ours; parts is ours alone:
 
    1  main effects                             8  table recall at all depths, with and without history
    2  what each type of object is worth       12  the weights of embedding, reranker and history
    4  by number of gold tables (10 as well)   13  typed collections, one collection, BM25
    6  latency by phase                   figure5  when descriptions are missing
-   7  recall at all depths
+   7  recall at all depths                parts  what each part of the ranking is worth
 
 What a set does not hold, or what has no counterpart here, is n/a, and the table says why. Tables are Markdown, or
 JSON with --json: {"tables": [{"table", "title", "set", "questions", "settings", "paper", "columns", "rows", "notes"}]}.`,

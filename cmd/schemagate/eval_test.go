@@ -64,7 +64,8 @@ func TestEvalPrintsComparesAndReports(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, messages.String())
 	}
 	for _, want := range []string{
-		"bird_a: 2 questions over 1 databases, 2 tables, 2 columns (question only)",
+		"bird_a: 2 questions over 1 databases, 2 tables, 2 columns (question only)\n  index local, models embedder builtin-",
+		"\n  calibration error / Brier score of the judge: databases 0.",
 		"bird_a: 2 questions over 1 databases, 2 tables, 2 columns (names only)",
 		"bird_a: what the first run has over the second (names-only)",
 		"table recall@5        +50.0   95% interval 0.0 to +100.0",
@@ -107,12 +108,12 @@ func TestEvalPrintsNoContextOfAnIndexThatBuildsNone(t *testing.T) {
 		"bird.schema.jsonl":      `{"db":"zoo","table":"animals","column":"kg"}`,
 		"bird_a.questions.jsonl": `{"id":"1","db":"zoo","question":"kg","gold_tables":["animals"],"gold_columns":["animals.kg"]}`,
 	})
-	for index, context := range map[string]bool{eval.Local: true, eval.BM25: false, eval.Unified: false} {
+	for index, context := range map[string]bool{eval.Local: true, eval.BM25: false, eval.Unified: false, eval.Vectors: false} {
 		var out, messages strings.Builder
 		if code := run(t.Context(), []string{"eval", "bird_a", "--bench", dir, "--index", index, "--parallel", "2"}, nil, &out, &messages); code != 0 {
 			t.Fatalf("exit code %d: %s", code, messages.String())
 		}
-		if strings.Contains(out.String(), "strict recall") != context || !strings.Contains(out.String(), "on one core, 2 at once") || messages.Len() > 0 {
+		if strings.Contains(out.String(), "strict recall") != context || strings.Contains(out.String(), "Brier") != context || !strings.Contains(out.String(), "on one core, 2 at once") || messages.Len() > 0 {
 			t.Errorf("%s prints\n%s\nand says %s", index, out.String(), messages.String())
 		}
 		out.Reset()
@@ -139,15 +140,15 @@ func TestTablesArePrintedAsAskedFor(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, messages.String())
 	}
-	for _, want := range []string{"### Table 1: ", "### Table 2: ", "### Table 4: ", "### Table 6: ", "### Table 7: ", "### Table 8: ", "### Table 12: ", "### Table 13: ", "### Figure 5: "} {
+	for _, want := range []string{"### Table 1: ", "### Table 2: ", "### Table 4: ", "### Table 6: ", "### Table 7: ", "### Table 8: ", "### Table 12: ", "### Table 13: ", "### Figure 5: ", "### What each part of the ranking is worth"} {
 		if strings.Count(out.String(), want) != 1 {
 			t.Errorf("%q is not there once", want)
 		}
 	}
-	if n := strings.Count(out.String(), "bird_train: 1 questions"); n != 9 {
-		t.Errorf("%d of 9 tables name the training set", n)
+	if n := strings.Count(out.String(), "bird_train: 1 questions"); n != 10 {
+		t.Errorf("%d of 10 tables name the training set", n)
 	}
-	if text, err := os.ReadFile(page); err != nil || strings.Count(string(text), "<section>") != 9 || strings.Count(string(text), "<polyline") != 2 {
+	if text, err := os.ReadFile(page); err != nil || strings.Count(string(text), "<section>") != 10 || strings.Count(string(text), "<polyline") != 2 {
 		t.Errorf("the page has %d sections; %v", strings.Count(string(text), "<section>"), err)
 	}
 
@@ -204,18 +205,18 @@ func TestRunsOnTestSetsAreNoted(t *testing.T) {
 			}
 		}
 	}
-	if said, code := invoke(append(noted, "tables", "--set", "bird_dev", "--table", "13")...); code != 0 || len(lines()) != 2+3 {
-		t.Errorf("exit code %d, %s; the log has %d lines, not three more", code, said, len(lines()))
+	if said, code := invoke(append(noted, "tables", "--set", "bird_dev", "--table", "13")...); code != 0 || len(lines()) != 2+4 {
+		t.Errorf("exit code %d, %s; the log has %d lines, not four more", code, said, len(lines()))
 	}
 
-	if said, code := invoke("bird_dev"); code != 0 || !strings.Contains(said, "bird_dev is a test set") || len(lines()) != 5 {
+	if said, code := invoke("bird_dev"); code != 0 || !strings.Contains(said, "bird_dev is a test set") || len(lines()) != 6 {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	if said, code := invoke("bird_train"); code != 0 || said != "" {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	for _, args := range [][]string{{"--log", log}, {"--why", "x"}, {"--commit", "abc"}} {
-		if said, code := invoke(append(args, "bird_dev")...); code != exitUsage || len(lines()) != 5 {
+		if said, code := invoke(append(args, "bird_dev")...); code != exitUsage || len(lines()) != 6 {
 			t.Errorf("%q: exit code %d, %s", args, code, said)
 		}
 	}

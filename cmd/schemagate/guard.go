@@ -45,7 +45,7 @@ The schema comes from a file of CREATE statements, from a source or from the cat
 			if strings.TrimSpace(string(sql)) == "" {
 				return usagef("no statement is given; write it to standard input, as in schemagate guard ... < q.sql")
 			}
-			e, g, err := edition(c.Context(), s, p)
+			e, g, err := edition(c.Context(), s, p, "")
 			if err != nil {
 				return err
 			}

@@ -140,7 +140,7 @@ func train(ctx context.Context, l *questionLog, v acl.View, out string, force bo
 	say("indexing")
 	s := v.Snapshot()
 	var err error
-	if lesson.Ranker, err = newRanker(ctx, s); err != nil {
+	if lesson.Ranker, err = newRanker(ctx, s, ""); err != nil {
 		return t, err
 	}
 	shipped, err := rank.Shipped()

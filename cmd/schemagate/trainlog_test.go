@@ -47,7 +47,7 @@ func TestPastQueriesAreNoEvidenceWhileTraining(t *testing.T) {
 	}
 	all := acl.Everything(s)
 	v := withoutQueries(all)
-	r, err := newRanker(t.Context(), s)
+	r, err := newRanker(t.Context(), s, "")
 	if err != nil {
 		t.Fatal(err)
 	}

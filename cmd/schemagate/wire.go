@@ -59,8 +59,8 @@ type options struct {
 	as      string
 	audit   string
 	json    bool
-	// strategy is of questions alone.
-	strategy string
+	// These are of questions alone.
+	strategy, ranker string
 }
 
 func (o *options) sourceFlags(c *cobra.Command) {
@@ -77,7 +77,8 @@ func (o *options) askerFlags(c *cobra.Command) {
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
 }
 
-func (o *options) strategyFlag(c *cobra.Command) {
+func (o *options) questionFlags(c *cobra.Command) {
+	c.Flags().StringVar(&o.ranker, "ranker", "", "file with a ranker that schemagate train made (default the one that ships); it serves those who may see all that it learned from")
 	c.Flags().StringVar(&o.strategy, "strategy", "", "how to choose the context: whole, tables or retrieval (default by the size of what the principal may see)")
 }
 
@@ -151,12 +152,12 @@ func readPolicy(path string) (*acl.Policy, error) {
 }
 
 // edition builds all that a question needs of one catalog under one policy, and the generator that goes with it.
-func edition(ctx context.Context, s *catalog.Snapshot, p *acl.Policy) (*api.Edition, api.Generator, error) {
+func edition(ctx context.Context, s *catalog.Snapshot, p *acl.Policy, trained string) (*api.Edition, api.Generator, error) {
 	engine, err := casbin.New(p, s)
 	if err != nil {
 		return nil, nil, err
 	}
-	ranker, err := newRanker(ctx, s)
+	ranker, err := newRanker(ctx, s, trained)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,8 +168,8 @@ func edition(ctx context.Context, s *catalog.Snapshot, p *acl.Policy) (*api.Edit
 	return &api.Edition{Policy: api.CacheViews(engine), Linker: retrieval.NewCachedLinker(linker)}, generate.NewMetrics(time.Now), nil
 }
 
-// newRanker makes the embedded ranker of a catalog, with the judge that the binary carries.
-func newRanker(ctx context.Context, s *catalog.Snapshot) (*retrieval.Ranker, error) {
+// newRanker makes the embedded ranker of a catalog, with the judge that the binary carries or one that was trained.
+func newRanker(ctx context.Context, s *catalog.Snapshot, trained string) (*retrieval.Ranker, error) {
 	e, err := embed.New()
 	if err != nil {
 		return nil, err
@@ -181,7 +182,23 @@ func newRanker(ctx context.Context, s *catalog.Snapshot) (*retrieval.Ranker, err
 	if err != nil {
 		return nil, err
 	}
-	r.Judge = rank.New(m, s)
+	if trained == "" {
+		r.Judge = rank.New(m, s)
+		return r, nil
+	}
+	data, err := os.ReadFile(trained)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("ranker: %w", err)}
+	}
+	var t rank.Trained
+	if err := t.UnmarshalBinary(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", trained, err)
+	}
+	own := rank.Deploy(&t, m, s)
+	if n := own.Gone(); n > 0 {
+		slog.Default().Warn("the trained ranker serves nobody until it is trained again: objects that it learned from are gone", "file", trained, "objects", n)
+	}
+	r.Judge = own
 	return r, nil
 }
 
@@ -226,7 +243,7 @@ func (o *options) engine(ctx context.Context, progress func(string), run bool) (
 	if err != nil {
 		return nil, nil, err
 	}
-	e, g, err := edition(ctx, s, p)
+	e, g, err := edition(ctx, s, p, o.ranker)
 	if err != nil {
 		return nil, nil, err
 	}

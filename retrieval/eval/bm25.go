@@ -88,12 +88,18 @@ func (x *baseline) search(_ context.Context, question string, v acl.View) (found
 			}
 		}
 	}
-	f := found{tables: byRank(tables), columns: byRank(columns)}
-	if len(f.tables) > 0 {
-		f.database = x.snapshot.Object(f.tables[0]).Ref.Database
-	}
+	f := ranked(x.snapshot, tables, columns)
 	f.took = time.Since(start)
 	return f, nil
+}
+
+// ranked makes lists of scores. The database that is meant is the best table's.
+func ranked(s *catalog.Snapshot, tables, columns map[uint32]float64) found {
+	f := found{tables: byRank(tables), columns: byRank(columns)}
+	if len(f.tables) > 0 {
+		f.database = s.Object(f.tables[0]).Ref.Database
+	}
+	return f
 }
 
 // byRank lists ids with the best score first, and of equals the first by name.

@@ -159,7 +159,7 @@ func TestABaselineServesNoRestrictedView(t *testing.T) {
 
 func TestABaselineIsMeasuredWithoutAContext(t *testing.T) {
 	dir := zoo(t)
-	for _, index := range []string{BM25, Unified} {
+	for _, index := range []string{BM25, Unified, Vectors} {
 		r := measure(t, "bird_now", Options{Bench: dir, Index: index})
 		if r.Settings.Index != index || r.TableRecall["1"] != 50 || r.ColumnRecall["10"] != 50 || r.Contexts != nil || r.Phases != nil {
 			t.Errorf("%s: recall %v and %v, contexts %v, phases %v, settings %+v", index, r.TableRecall, r.ColumnRecall, r.Contexts, r.Phases, r.Settings)
@@ -171,11 +171,17 @@ func TestABaselineIsMeasuredWithoutAContext(t *testing.T) {
 	for want, o := range map[string]Options{
 		"past queries would change nothing": {History: "bird_past"},
 		"cannot go without":                 {Ablate: PartColumns},
+		"and judge is no part of it":        {Ablate: PartJudge},
+		"and vectors is no part of it":      {Ablate: PartVectors},
+		"and lexicon is no part of it":      {Ablate: PartLexicon},
+		"and value-search is no part of it": {Ablate: PartValueSearch},
 		"has no weights":                    {Weights: Weights{Reranker: 1}},
 	} {
-		o.Bench, o.Index = dir, BM25
-		if _, err := Run(context.Background(), "bird_now", o, nil); !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+		for _, o.Index = range []string{BM25, Unified, Vectors} {
+			o.Bench = dir
+			if _, err := Run(context.Background(), "bird_now", o, nil); !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %q", o.Index, err, want)
+			}
 		}
 	}
 }

@@ -117,7 +117,7 @@ type Settings struct {
 	HistoryQuestions int     `json:"history_questions"` // past queries in the catalog
 	Ablated          string  `json:"ablated"`           // "none", or what was left out
 	Index            string  `json:"index"`
-	Weights          Weights `json:"weights,omitzero"` // where they are not the linker's own
+	Weights          Weights `json:"weights,omitzero"`       // where they are not the linker's own
 	Models           string  `json:"models"`                 // "none", or those that ran
 	LearnedFrom      bool    `json:"learned_from,omitempty"` // the models learned from the set, so figures are too good
 	Snapshot         string  `json:"snapshot"`

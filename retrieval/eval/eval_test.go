@@ -222,7 +222,8 @@ func TestAskingManyQuestionsAtOnceChangesNoFigure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(one.Outcomes, many.Outcomes) || !reflect.DeepEqual(one.Figures, many.Figures) || !reflect.DeepEqual(one.HistoryBefore, many.HistoryBefore) {
+		if !reflect.DeepEqual(one.Outcomes, many.Outcomes) || !reflect.DeepEqual(one.Figures, many.Figures) || !reflect.DeepEqual(one.HistoryBefore, many.HistoryBefore) ||
+			!reflect.DeepEqual(one.Calibration, many.Calibration) {
 			t.Errorf("%s: four at once give %+v, one at a time %+v", index, many.Figures, one.Figures)
 		}
 		if one.Settings.Parallel != 1 || many.Settings.Parallel != 4 {

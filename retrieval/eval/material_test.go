@@ -237,6 +237,7 @@ func TestWhatCannotBeMeasuredIsSaid(t *testing.T) {
 		`in their own language or in "de"`:    {Language: "fr"},
 		`bird_now has no questions in "de"`:   {Language: German},
 		"holds no table-descriptions":         {Ablate: PartTableDescriptions},
+		"weights count only with a judge":     {Ablate: PartJudge, Weights: Weights{Embedding: 1}},
 		"bm25 has no weights":                 {Index: BM25, Weights: Weights{Embedding: 1}},
 	} {
 		o.Bench = dir
@@ -316,7 +317,7 @@ func TestTheDocumentKeepsItsNames(t *testing.T) {
 	for _, name := range []string{
 		"set", "questions", "skipped", "table_recall", "column_recall", "hit1", "mrr", "ndcg10", "map10", "localization", "exact_match",
 		"strict_recall", "mean_columns", "mean_tokens", "latency_ms", "qps", "settings",
-		"phases_ms", "intervals", "by_gold_tables", "by_difficulty", "misses", "history_before",
+		"phases_ms", "intervals", "by_gold_tables", "by_difficulty", "misses", "history_before", "calibration",
 	} {
 		if doc[name] == nil {
 			t.Errorf("%s is not in %s", name, data)
@@ -347,7 +348,8 @@ func TestThePageShowsEveryRunAndNeedsNothingElse(t *testing.T) {
 	for _, want := range []string{
 		"&lt;b&gt;&#34;odd&#34;&lt;/b&gt;", "history of 1 questions from bird_past", "<svg", "prefers-color-scheme: dark", "By difficulty", "&#43;50.0",
 		"older than the one asked", "Exact McNemar test", "p = 1.000", "index bm25", "Table 2: What each type of object is worth",
-		"n/a, without past queries: the catalog of bird_told holds no queries", "Figure 5: When descriptions are missing", `<polyline class="line tables" points="86.5,`, "75% dropped", "</html>",
+		"n/a, without past queries: the catalog of bird_told holds no queries", "models embedder builtin-", "Expected calibration error", "tables, given their database",
+		"Figure 5: When descriptions are missing", `<polyline class="line tables" points="86.5,`, "75% dropped", "</html>",
 	} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page lacks %q", want)

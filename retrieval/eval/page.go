@@ -27,7 +27,7 @@ func (r Results) HTML(w io.Writer) error {
 		"percent": func(x float64) string { return fmt.Sprintf("%.1f", x) },
 		"share":   func(x float64) string { return fmt.Sprintf("%.3f", x) },
 		"count":   count, "bars": recallBars, "ranges": ranges, "groups": groupRows, "misses": missRows, "spans": spans,
-		"sheet": sheetOf, "curves": curves,
+		"sheet": sheetOf, "curves": curves, "panels": panels,
 	}).Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("eval: the page's template: %w", err)
@@ -164,6 +164,41 @@ func missRows(m Misses) []row {
 		n := m.Causes[c.Name]
 		share := 100 * float64(n) / float64(max(1, m.Tables))
 		out = append(out, row{Name: strings.ToUpper(c.Title[:1]) + c.Title[1:], Count: count(n), Tables: share, TablesText: fmt.Sprintf("%.0f%%", share)})
+	}
+	return out
+}
+
+// panel draws the shares that were meant over the probabilities given, with a point for each bin.
+type panel struct {
+	Name                        string
+	Judged, Meant, Error, Brier string
+	Left, Right, Middle         float64 // of the square
+	Points                      []struct{ X, Y, Radius float64 }
+}
+
+const panelStep = 210.0
+
+func panels(of map[string]Reliability) []panel {
+	var out []panel
+	for _, name := range judgedNames {
+		r, ok := of[name]
+		if !ok {
+			continue
+		}
+		left := chartLeft + panelStep*float64(len(out))
+		share := func(x float64) string { return fmt.Sprintf("%.4f", x) }
+		p := panel{
+			Name: name, Judged: count(r.Judged), Meant: share(r.Meant), Error: share(r.Error), Brier: share(r.Brier),
+			Left: left, Right: left + chartHeight, Middle: left + chartHeight/2,
+		}
+		for _, b := range r.Bins {
+			if b.Judged > 0 {
+				p.Points = append(p.Points, struct{ X, Y, Radius float64 }{
+					left + chartHeight*b.Probability, chartTop + chartHeight*(1-b.Meant), 2 + math.Log10(float64(b.Judged)),
+				})
+			}
+		}
+		out = append(out, p)
 	}
 	return out
 }

@@ -51,7 +51,7 @@ func TestTablesPutThePapersFiguresBesideOurs(t *testing.T) {
 	for name, rows := range map[string]map[string]string{
 		"1": {
 			"BM25 over the templates":                      "50.0 (0.0 to 100.0) | 50.0 | 50.0 (0.0 to 100.0) | 0.500 (0.000 to 1.000) | 50.0 (0.0 to 100.0) | 50.0 | 63.4 | 28.7 | 0.438 | –",
-			"vectors, no reranker":                         "n/a | n/a | n/a | n/a | n/a | 82.8 | 94.3 | 44.4 | 0.624 | –",
+			"vectors, no reranker":                         "50.0 (0.0 to 100.0) | 50.0 | 50.0 (0.0 to 100.0) | 0.500 (0.000 to 1.000) | 50.0 (0.0 to 100.0) | 82.8 | 94.3 | 44.4 | 0.624 | –",
 			"all of it (the paper's vectors and reranker)": "50.0 (0.0 to 100.0) | 50.0 | 50.0 (0.0 to 100.0) | 0.500 (0.000 to 1.000) | 50.0 (0.0 to 100.0) | 89.1 | 96.4 | 55.5 | 0.761 | 96.9",
 			"the same with history":                        "n/a | n/a | n/a | n/a | n/a | – | – | – | – | –",
 		},
@@ -69,7 +69,7 @@ func TestTablesPutThePapersFiguresBesideOurs(t *testing.T) {
 			"5 tables or more":      "n/a | n/a | – | –",
 		},
 		"7": {
-			"columns, vectors, no reranker":                         "n/a | n/a | n/a | n/a | n/a | n/a | 14.2 | 24.8 | 33.4 | 44.4 | 55.2 | 68.9",
+			"columns, vectors, no reranker":                         "50.0 | 50.0 | 50.0 | 50.0 | 50.0 | 50.0 | 14.2 | 24.8 | 33.4 | 44.4 | 55.2 | 68.9",
 			"columns, all of it (the paper's vectors and reranker)": "50.0 | 50.0 | 50.0 | 50.0 | 50.0 | 50.0 | 21.7 | 34.5 | 43.9 | 55.5 | 64.1 | 76.3",
 		},
 		"8": {
@@ -81,8 +81,9 @@ func TestTablesPutThePapersFiguresBesideOurs(t *testing.T) {
 			"0.3 / 0.5 / 0.2": "50.0 (0.0 to 100.0) | 50.0 (0.0 to 100.0) | 89.1 | 55.5",
 		},
 		"13": {
-			"BM25 over the templates, one collection": "50.0 (0.0 to 100.0) | 50.0 (0.0 to 100.0) | – | –",
-			"vectors and reranker, one collection":    "n/a | n/a | 78.3 | 45.0",
+			"BM25 over the templates, one collection":          "50.0 (0.0 to 100.0) | 50.0 (0.0 to 100.0) | – | –",
+			"vectors and reranker, one collection":             "n/a | n/a | 78.3 | 45.0",
+			"vectors, no reranker, a collection for each type": "50.0 (0.0 to 100.0) | 50.0 (0.0 to 100.0) | – | –",
 		},
 		"figure5": {
 			"0% dropped":  "50.0 (0.0 to 100.0) | 50.0 (0.0 to 100.0) | 80.7 | 44.9",
@@ -131,6 +132,29 @@ func TestWhatASetHoldsIsMeasured(t *testing.T) {
 	}
 	if c := curves(noise); len(c) != 2 || len(c[0].Points) != 4 || c[0].Points[0].Y != chartTop || curves(ablated) != nil {
 		t.Errorf("the curves are %+v", c)
+	}
+}
+
+func TestEachPartOfTheRankingIsLeftOutInOneTable(t *testing.T) {
+	s, _ := study(t, town(t), "bird_town", Options{})
+	got := table(t, s, "parts")
+	// Of four questions only one has gold columns; the first four figures are plain, the others have their intervals.
+	for row, want := range map[string]string{
+		"all of it": "100.0 | 100.0 | 1.000 | 100.0 | – | – | – | –",
+		"without vectors: only words, values and the judge": "50.0 | 0.0 | 0.500 | 50.0 | -50.0 (-100.0 to 0.0) | -100.0 (-100.0 to -100.0) | -0.500 (-1.000 to 0.000) | -50.0 (-100.0 to 0.0)",
+		"without the search for values":                     "100.0 | 100.0 | 0.875 | 100.0 | 0.0 (0.0 to 0.0) | 0.0 (0.0 to 0.0) | -0.125 (-0.375 to 0.000) | 0.0 (0.0 to 0.0)",
+	} {
+		if got := cells(t, got, row); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", row, got, want)
+		}
+	}
+	if len(got.Rows) != 7 || got.heading() != "What each part of the ranking is worth" || strings.Contains(got.about(), "The paper") {
+		t.Errorf("%s: %s\n%+v", got.heading(), got.about(), got.Rows)
+	}
+	for _, r := range got.Rows {
+		if r.Missing != "" {
+			t.Errorf("%s: %s", r.Name, r.Missing)
+		}
 	}
 }
 
@@ -221,9 +245,9 @@ func TestATableReadsAsMarkdownAndAsJSON(t *testing.T) {
 	}
 	for _, want := range []string{
 		"### Table 13: Typed collections against one, and against BM25\n\nbird_now: 2 questions over 1 databases, 3 tables, 4 columns;",
-		"Plain run: question only; index local, models none, snapshot ", ", one question at a time. The paper's figures: CRUSH4SQL",
+		"Plain run: question only; index local, models embedder builtin-", ", ranker trees-", ", one question at a time. The paper's figures: CRUSH4SQL",
 		"\n|  | table R@5 | column R@10 | paper: table R@5 | paper: column R@10 |\n| --- | --- | --- | --- | --- |\n| BM25 over the templates, a collection for each type | 50.0 (",
-		"\nn/a, vectors and reranker, one collection: " + noVectors + ".\n",
+		"\nn/a, vectors and reranker, one collection: " + noUnified + ".\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, text.String())
@@ -254,7 +278,7 @@ func TestATableReadsAsMarkdownAndAsJSON(t *testing.T) {
 	if r := doc.Rows[0]; r.Ours[0] == nil || r.Ours[0].Value != 50 || r.Ours[0].High != 100 || *r.Papers[0] != 50 || r.Missing != "" {
 		t.Errorf("%+v", r)
 	}
-	if r := doc.Rows[2]; r.Ours[0] != nil || r.Missing != noVectors || *r.Papers[1] != 45 {
+	if r := doc.Rows[3]; r.Ours[0] != nil || r.Missing != noUnified || *r.Papers[1] != 45 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -46,13 +46,10 @@ func (x *nearest) search(ctx context.Context, question string, v acl.View) (foun
 	}
 	for _, n := range x.index.Near(catalog.KindColumn, vectors[0], v) {
 		columns[n.ID] = n.Similarity
-		table, _ := x.snapshot.ID(x.snapshot.Object(n.ID).Ref.TableRef())
+		table := x.snapshot.TableOf(n.ID)
 		tables[table] = max(tables[table], n.Similarity)
 	}
-	f := found{tables: byRank(tables), columns: byRank(columns)}
-	if len(f.tables) > 0 {
-		f.database = x.snapshot.Object(f.tables[0]).Ref.Database
-	}
+	f := ranked(x.snapshot, tables, columns)
 	f.took = time.Since(start)
 	return f, nil
 }

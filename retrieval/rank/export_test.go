@@ -30,14 +30,16 @@ func Features(question string, r *retrieval.Ranker, v acl.View) (out [][]float32
 	}
 	databases, tables := even(len(sc.databases)), even(len(sc.ranked))
 	tables.given = tables.p
-	list := sc.candidates(tables)
+	list := sc.candidates(databases, tables)
 	columns := make([]float64, len(list))
 	for i, r := range sc.columnFeatures(list, databases, tables) {
 		out = append(out, r)
 		columns[i] = float64(i%7) / 7
 	}
-	for _, r := range sc.againFeatures(list, columns, tables) {
-		out = append(out, r)
+	for _, rows := range [][]row{sc.tableAgainFeatures(list, columns, tables), sc.databaseAgainFeatures(databases, tables, list, columns)} {
+		for _, r := range rows {
+			out = append(out, r)
+		}
 	}
 	return out
 }

@@ -30,9 +30,12 @@ func ratio(x, of float64) float64 {
 func logOf(n int) float64 { return math.Log1p(float64(n)) }
 
 func logit(p float64) float64 {
-	p = min(max(p, 1e-6), 1-1e-6)
+	p = min(max(p, leastChance), 1-leastChance)
 	return math.Log(p / (1 - p))
 }
+
+// rivals is how many of the best databases each is held against.
+const rivals = 8
 
 // databaseFeatures returns the features of the database at a place in databases.
 func (sc *scene) databaseFeatures(at int) row {
@@ -114,6 +117,24 @@ func (sc *scene) databaseFeatures(at int) row {
 		}
 	}
 	r.add(share, count, wins, sole, strong, weak)
+	// What it says better than each of the others among the best, and they better than it: twins differ in little.
+	gain, loss, balance := 1.0, 0.0, 1.0
+	for i := range list[:min(rivals, len(list))] {
+		if i == at {
+			continue
+		}
+		other := sc.databaseAt[list[i].Name]
+		var more, less float64
+		for j, m := range sc.databaseBest[d*n : d*n+sc.words] {
+			if x := m - sc.databaseBest[other*n+j]; x > 0 {
+				more += sc.worth[j] * x
+			} else {
+				less -= sc.worth[j] * x
+			}
+		}
+		gain, loss, balance = min(gain, more), max(loss, less), min(balance, more-less)
+	}
+	r.add(gain, loss, balance)
 	// How similar its tables are to the question.
 	var near, runnerUp float64
 	for _, i := range rows {
@@ -305,14 +326,22 @@ type candidate struct {
 }
 
 // candidates lists the columns of the tables thought best, with what the question's words say of them.
-func (sc *scene) candidates(tables judged) []candidate {
+func (sc *scene) candidates(databases, tables judged) []candidate {
 	var out []candidate
 	at := make([]int32, sc.columns.Len()) // by column, counted from the first: 1 + its place in out
 	order := make([]int, len(tables.p))
 	for i, r := range tables.rank {
 		order[r] = i
 	}
-	for _, row := range order[:min(openedTables, len(order))] {
+	// The likeliest tables, and the likeliest few of each of the best databases: so that those can be told apart by columns.
+	open, in := 0, map[int]int{}
+	for _, row := range order {
+		d := sc.databaseOf[sc.ranked[row].ID]
+		if place := sc.databaseRow[d] - 1; open >= openedTables && (place < 0 || place >= len(databases.rank) || databases.rank[place] >= openedDatabases || in[d] >= openedOfEach) {
+			continue
+		}
+		open++
+		in[d]++
 		for _, c := range sc.opened(sc.ranked[row].ID) {
 			out = append(out, candidate{id: c, table: row})
 			at[c-sc.columns.From] = int32(len(out))
@@ -445,9 +474,9 @@ func (sc *scene) columnFeatures(list []candidate, databases, tables judged) []ro
 	return out
 }
 
-// againFeatures returns the features of the judged tables once their columns are judged: what a question needs of a
+// tableAgainFeatures returns the features of the judged tables once their columns are judged: what a question needs of a
 // table shows in the columns that it needs (the second round of MDB-Link).
-func (sc *scene) againFeatures(list []candidate, columns []float64, tables judged) []row {
+func (sc *scene) tableAgainFeatures(list []candidate, columns []float64, tables judged) []row {
 	n := len(tables.p)
 	sums := make([]columnSum, n)
 	at := map[uint32]int{}
@@ -543,5 +572,107 @@ func (s *columnSum) add(p float64) {
 	s.any += (1 - s.any) * p
 	if p > wellMayBe {
 		s.many++
+	}
+}
+
+// databaseAgainFeatures returns the features of the judged databases once their tables and columns are judged (the
+// second round of MDB-Link): near-twins differ in a few columns, and only what the question needs of those counts.
+func (sc *scene) databaseAgainFeatures(databases, tables judged, list []candidate, columns []float64) []row {
+	sums := make([]databaseSum, len(databases.p))
+	for i := range sums {
+		sums[i].said = make([]float64, len(sc.terms))
+	}
+	// The place in databases of that of a judged table, below zero if it was not judged.
+	place := func(table int) int {
+		row := sc.databaseRow[sc.databaseOf[sc.ranked[table].ID]] - 1
+		if row >= len(sums) {
+			return -1
+		}
+		return row
+	}
+	for i, g := range tables.given {
+		if at := place(i); at >= 0 {
+			sums[at].addTable(g)
+		}
+	}
+	given := make([]float64, len(list)) // of the columns, if the answer lies in their database
+	at := map[uint32]int{}
+	for i, c := range list {
+		at[c.id] = i
+		if d := place(c.table); d >= 0 {
+			given[i] = min(1, columns[i]/max(leastGiven, databases.p[d]))
+			sums[d].column = max(sums[d].column, given[i])
+			sums[d].expected += given[i]
+		}
+	}
+	for j, hits := range sc.columnHits {
+		for _, h := range hits {
+			if i, ok := at[h.ID]; ok {
+				if d := place(list[i].table); d >= 0 {
+					sums[d].said[j] = max(sums[d].said[j], h.Weight*given[i])
+				}
+			}
+		}
+	}
+	var most databaseSum
+	for i := range sums {
+		s := &sums[i]
+		for j, m := range s.said {
+			s.share += sc.worth[j] * m
+		}
+		most.share, most.column, most.expected = max(most.share, s.share), max(most.column, s.column), max(most.expected, s.expected)
+		most.given[0] = max(most.given[0], s.given[0])
+	}
+	out := make([]row, len(sums))
+	for i, s := range sums {
+		sayMore, needMore, rival := 0, 0, -1
+		for k, other := range sums {
+			if other.share > s.share {
+				sayMore++
+			}
+			if other.expected > s.expected {
+				needMore++
+			}
+			if k != i && (rival < 0 || databases.p[k] > databases.p[rival]) {
+				rival = k
+			}
+		}
+		// What its likely columns say better than those of the likeliest other, and what they say worse.
+		var more, less, likelihood float64
+		if rival >= 0 {
+			likelihood = databases.p[rival]
+			for j, m := range s.said {
+				more += sc.worth[j] * max(0, m-sums[rival].said[j])
+				less += sc.worth[j] * max(0, sums[rival].said[j]-m)
+			}
+		}
+		var r row
+		databases.add(&r, i)
+		r.add(logit(likelihood))
+		r.add(s.given[:]...)
+		r.add(ratio(s.given[0], most.given[0]), s.column, s.expected, ratio(s.column, most.column), ratio(s.expected, most.expected), logOf(needMore))
+		r.add(s.share, ratio(s.share, most.share), logOf(sayMore), more, less, sc.known, logOf(sc.words))
+		out[i] = r
+	}
+	return out
+}
+
+// leastGiven is the least probability of a database that those of its columns are divided by.
+const leastGiven = 0.02
+
+// databaseSum sums what is thought of a database's tables and columns, as if the answer lay in it.
+type databaseSum struct {
+	given    [3]float64 // the likeliest tables
+	column   float64    // the likeliest column
+	expected float64    // number of columns that are needed
+	said     []float64  // by term: how well likely columns say it
+	share    float64    // of the question that they say
+}
+
+func (s *databaseSum) addTable(given float64) {
+	for i := range s.given {
+		if given > s.given[i] {
+			s.given[i], given = given, s.given[i]
+		}
 	}
 }

@@ -14,19 +14,21 @@ import (
 
 // Model gives probabilities. It is safe for concurrent use.
 type Model struct {
-	database, table, column, again *boost.Model // again: tables, once their columns are judged
+	database, table, column   *boost.Model
+	tableAgain, databaseAgain *boost.Model // the second round, once columns are judged
 }
 
 // How many features each part of a model sees. A model that was trained on other features does not fit.
 const (
-	databaseFeatures = 41
-	tableFeatures    = 38
-	columnFeatures   = 44
-	againFeatures    = 21
+	databaseFeatures      = 44
+	tableFeatures         = 38
+	columnFeatures        = 44
+	tableAgainFeatures    = 21
+	databaseAgainFeatures = 20
 )
 
 // The first bytes of an encoded model. The last of them is the version, which changes with the features.
-const magic = "SGRK\x02"
+const magic = "SGRK\x03"
 
 // Name tells the model from others, by what it holds.
 func (m *Model) Name() string {
@@ -38,7 +40,7 @@ func (m *Model) Name() string {
 // MarshalBinary encodes the model.
 func (m *Model) MarshalBinary() ([]byte, error) {
 	out := []byte(magic)
-	for _, part := range [...]*boost.Model{m.database, m.table, m.column, m.again} {
+	for _, part := range [...]*boost.Model{m.database, m.table, m.column, m.tableAgain, m.databaseAgain} {
 		data, err := part.MarshalBinary()
 		if err != nil {
 			return nil, err
@@ -62,8 +64,8 @@ func (m *Model) UnmarshalBinary(data []byte) error {
 		return errors.New("rank: decode model: its checksum is wrong; restore the file or train it again")
 	}
 	rest = rest[len(magic):]
-	var parts [4]*boost.Model
-	for i, want := range [...]int{databaseFeatures, tableFeatures, columnFeatures, againFeatures} {
+	var parts [5]*boost.Model
+	for i, want := range [...]int{databaseFeatures, tableFeatures, columnFeatures, tableAgainFeatures, databaseAgainFeatures} {
 		if len(rest) < 4 || uint64(len(rest)-4) < uint64(binary.LittleEndian.Uint32(rest)) {
 			return errors.New("rank: decode model: a part is missing; restore the file or train it again")
 		}
@@ -80,7 +82,7 @@ func (m *Model) UnmarshalBinary(data []byte) error {
 	if len(rest) > 0 {
 		return errors.New("rank: decode model: there is more than a model; restore the file or train it again")
 	}
-	m.database, m.table, m.column, m.again = parts[0], parts[1], parts[2], parts[3]
+	m.database, m.table, m.column, m.tableAgain, m.databaseAgain = parts[0], parts[1], parts[2], parts[3], parts[4]
 	return nil
 }
 
@@ -91,9 +93,17 @@ const doubt = 0.7
 // down to a sum of 1 where they exceed it.
 func (m *Model) databases(sc *scene) judged {
 	p := make([]float64, min(judgedDatabases, len(sc.databases)))
+	for i := range p {
+		p[i] = m.database.Predict(sc.databaseFeatures(i))
+	}
+	return exclusive(p)
+}
+
+// exclusive is what is thought of things of which at most one can be meant.
+func exclusive(p []float64) judged {
 	sum := 0.0
 	for i := range p {
-		p[i] = math.Pow(m.database.Predict(sc.databaseFeatures(i)), doubt)
+		p[i] = math.Pow(p[i], doubt)
 		sum += p[i]
 	}
 	if sum > 1 {
@@ -121,7 +131,7 @@ func (m *Model) tables(sc *scene, databases judged) judged {
 
 // columns judges the columns of the tables thought best.
 func (m *Model) columns(sc *scene, databases, tables judged) ([]candidate, []float64) {
-	list := sc.candidates(tables)
+	list := sc.candidates(databases, tables)
 	p := make([]float64, len(list))
 	for i, features := range sc.columnFeatures(list, databases, tables) {
 		p[i] = m.column.Predict(features)
@@ -132,13 +142,22 @@ func (m *Model) columns(sc *scene, databases, tables judged) ([]candidate, []flo
 // tablesAgain judges the tables once more, by what is thought of their columns.
 func (m *Model) tablesAgain(sc *scene, tables judged, list []candidate, columns []float64) judged {
 	p, given := make([]float64, len(tables.p)), make([]float64, len(tables.p))
-	for i, features := range sc.againFeatures(list, columns, tables) {
+	for i, features := range sc.tableAgainFeatures(list, columns, tables) {
 		if tables.given[i] > 0 {
-			given[i] = m.again.Predict(features)
+			given[i] = m.tableAgain.Predict(features)
 			p[i] = given[i] * tables.p[i] / tables.given[i]
 		}
 	}
 	out := newJudged(p)
 	out.given = given
 	return out
+}
+
+// databasesAgain judges the databases once more, by what is thought of their tables and columns.
+func (m *Model) databasesAgain(sc *scene, databases, tables judged, list []candidate, columns []float64) judged {
+	p := make([]float64, len(databases.p))
+	for i, features := range sc.databaseAgainFeatures(databases, tables, list, columns) {
+		p[i] = m.databaseAgain.Predict(features)
+	}
+	return exclusive(p)
 }

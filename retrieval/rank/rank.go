@@ -29,14 +29,24 @@ func (r *Ranker) Judge(b *retrieval.Board) retrieval.Judgement {
 	tables := r.model.tables(sc, databases)
 	list, columns := r.model.columns(sc, databases, tables)
 	tables = r.model.tablesAgain(sc, tables, list, columns)
-	out := retrieval.Judgement{Databases: databases.p}
+	again := r.model.databasesAgain(sc, databases, tables, list, columns)
+	// What was thought of a table or column took its database for as likely as the first round did.
+	renewed := func(p float64, table int) float64 {
+		if at := sc.databaseRow[sc.databaseOf[sc.ranked[table].ID]] - 1; at >= 0 && at < len(again.p) {
+			p *= again.p[at] / max(databases.p[at], leastChance)
+		}
+		return min(p, 1-leastChance)
+	}
+	out := retrieval.Judgement{Databases: again.p}
 	for i, p := range tables.p {
 		t := sc.ranked[i]
+		p = renewed(p, i)
 		out.Tables = append(out.Tables, retrieval.Judged{
 			ID: t.ID, Probability: p, Given: tables.given[i], Score: sigmoid(logit(p) + floor*ratio(t.Score, sc.ranked[0].Score)),
 		})
 	}
 	for i, p := range columns {
+		p = renewed(p, list[i].table)
 		out.Columns = append(out.Columns, retrieval.Judged{ID: list[i].id, Probability: p, Given: p, Score: p})
 	}
 	return out
@@ -45,5 +55,8 @@ func (r *Ranker) Judge(b *retrieval.Board) retrieval.Judgement {
 // floor is what retrieval's own score of a table counts, in log odds: what a model does not know from its lessons must
 // not sink what the words say.
 const floor = 2
+
+// leastChance is the least probability that is told from none.
+const leastChance = 1e-6
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

@@ -16,7 +16,9 @@ import (
 const (
 	judgedDatabases = 20
 	judgedTables    = retrieval.Candidates
-	openedTables    = 12  // tables whose columns are judged
+	openedTables    = 10  // tables whose columns are judged
+	openedDatabases = 5   // databases of which at least some tables are opened
+	openedOfEach    = 2   // these
 	openedColumns   = 150 // of a table at most: those that the question names, then the first
 )
 
@@ -75,7 +77,7 @@ type valued struct {
 
 func newScene(b *retrieval.Board, sh *shape) *scene {
 	terms, words := b.Terms()
-	v := b.View()
+	v := b.Ranked()
 	sc := &scene{
 		shape: sh, board: b, view: v, visible: v.Queryables(), databases: b.Databases(), ranked: b.Tables(), terms: terms, words: words,
 		asked: map[string]bool{}, sequence: " " + strings.Join(retrieval.Terms(b.Question()), " ") + " ",

@@ -73,21 +73,27 @@ func (t *trainer) train() (*Model, error) {
 		return nil, err
 	}
 	t.set(func(m *Model, fold int) { m.column = column[fold] })
-	again, err := t.stage(againStage, againFeatures, t.againRows)
+	tableAgain, err := t.stage(tableAgainStage, tableAgainFeatures, t.tableAgainRows)
 	if err != nil {
 		return nil, err
 	}
-	return &Model{database[folds], table[folds], column[folds], again[folds]}, nil
+	t.set(func(m *Model, fold int) { m.tableAgain = tableAgain[fold] })
+	databaseAgain, err := t.stage(databaseAgainStage, databaseAgainFeatures, t.databaseAgainRows)
+	if err != nil {
+		return nil, err
+	}
+	return &Model{database[folds], table[folds], column[folds], tableAgain[folds], databaseAgain[folds]}, nil
 }
 
 // stage is a part of a model, named for people.
 type stage string
 
 const (
-	databaseStage stage = "databases"
-	tableStage    stage = "tables"
-	columnStage   stage = "columns"
-	againStage    stage = "tables again"
+	databaseStage      stage = "databases"
+	tableStage         stage = "tables"
+	columnStage        stage = "columns"
+	tableAgainStage    stage = "tables again"
+	databaseAgainStage stage = "databases again"
 )
 
 type trainer struct {
@@ -175,7 +181,7 @@ func (t *trainer) columnRows(into *boost.Rows, sc *scene, e *Example, m *Model, 
 	}
 	databases := m.databases(sc)
 	tables := m.tables(sc, databases)
-	list := sc.candidates(tables)
+	list := sc.candidates(databases, tables)
 	for i, features := range sc.columnFeatures(list, databases, tables) {
 		weight := float32(1)
 		if list[i].share == 0 && !e.Columns[list[i].id] {
@@ -188,13 +194,23 @@ func (t *trainer) columnRows(into *boost.Rows, sc *scene, e *Example, m *Model, 
 	}
 }
 
-func (t *trainer) againRows(into *boost.Rows, sc *scene, e *Example, m *Model, _ *rand.Rand) {
+func (t *trainer) tableAgainRows(into *boost.Rows, sc *scene, e *Example, m *Model, _ *rand.Rand) {
 	databases := m.databases(sc)
 	tables := m.tables(sc, databases)
 	list, columns := m.columns(sc, databases, tables)
-	for i, features := range sc.againFeatures(list, columns, tables) {
+	for i, features := range sc.tableAgainFeatures(list, columns, tables) {
 		if x := sc.ranked[i]; sc.s.Object(x.ID).Ref.Database == e.Database {
 			into.Add(features, e.Tables[x.ID], 1)
 		}
+	}
+}
+
+func (t *trainer) databaseAgainRows(into *boost.Rows, sc *scene, e *Example, m *Model, _ *rand.Rand) {
+	databases := m.databases(sc)
+	tables := m.tables(sc, databases)
+	list, columns := m.columns(sc, databases, tables)
+	tables = m.tablesAgain(sc, tables, list, columns)
+	for i, features := range sc.databaseAgainFeatures(databases, tables, list, columns) {
+		into.Add(features, sc.databases[i].Name == e.Database, 1)
 	}
 }

@@ -1,4 +1,6 @@
-"""Makes the model and measures it: train.py BENCH VOCABULARY.npz MODEL.bin
+"""Makes the model and measures it: train.py BENCH VOCABULARY.npz MODEL.bin [REMAINDER/DIVISOR]
+
+The last says which databases are held out, 0/5 if it is left out.
 
 A text's vector is the sum of its pieces' vectors, of length 1. A piece's vector is the teacher's, projected and weighted,
 plus a correction. Projection, weights and corrections are learned from the questions of the training databases: a
@@ -170,7 +172,8 @@ def write(path, pieces, scores, vectors):
     return rows * scale.astype(np.float32)[:, None]
 
 
-def main(bench, vocabulary, model):
+def main(bench, vocabulary, model, held="0/5"):
+    data.held = tuple(map(int, held.split("/")))
     torch.set_num_threads(1)  # and so the same sums in the same order
 
     v = np.load(vocabulary)

@@ -39,7 +39,8 @@ func main() {
 	halves := flag.String("halves", "", "two embedders, a comma between: made without the databases of the first half, and of the second")
 	flag.IntVar(&r.catalogs, "catalogs", 60, "catalogs to learn from, drawn from each set")
 	flag.IntVar(&r.questions, "questions", 120, "questions to learn from in each catalog")
-	flag.Float64Var(&r.twinned, "twins", 0.1, "share of the catalogs in which every database has a near-twin")
+	flag.Float64Var(&r.twinned, "twins", 0.3, "share of the catalogs in which every database has a near-twin")
+	flag.Float64Var(&r.merged, "merged", 0.3, "share of the catalogs whose databases are schemas of larger ones")
 	flag.IntVar(&r.every, "every", 2, "measure on every so manyth question")
 	flag.Uint64Var(&r.seed, "seed", 1, "of all that is drawn")
 	transfer := flag.Bool("transfer", true, "learn from one set and measure on the other, too")
@@ -56,7 +57,7 @@ func main() {
 type recipe struct {
 	bench, out                 string
 	catalogs, questions, every int
-	twinned                    float64
+	twinned, merged            float64
 	seed                       uint64
 	config                     boost.Config
 	start                      time.Time
@@ -141,7 +142,7 @@ func (r *recipe) learn(ctx context.Context, allowed func(db string) bool, from .
 }
 
 func (r *recipe) measureAll(ctx context.Context, set, from string, m *rank.Model) error {
-	settings := []string{"", namesOnly, withTwins}
+	settings := []string{"", namesOnly, withTwins, inGroups}
 	switch set {
 	case "spider_train":
 		settings = append(settings, inGerman)
@@ -170,8 +171,9 @@ func (r *recipe) draw(ctx context.Context, set string, allowed func(db string) b
 	if err != nil {
 		return nil, err
 	}
-	byDatabase := map[string][]ingest.Question{}
+	byDatabase, inSet := map[string][]ingest.Question{}, map[string]bool{}
 	for _, q := range asked {
+		inSet[strings.ToLower(q.DB)] = true
 		if len(q.GoldTables) > 0 && allowed(q.DB) {
 			byDatabase[strings.ToLower(q.DB)] = append(byDatabase[strings.ToLower(q.DB)], q)
 		}
@@ -184,7 +186,7 @@ func (r *recipe) draw(ctx context.Context, set string, allowed func(db string) b
 		if err != nil {
 			return nil, err
 		}
-		variants = append(variants, c)
+		variants = append(variants, only(c, slices.DeleteFunc(slices.Clone(c.Databases), func(d catalog.Database) bool { return !inSet[strings.ToLower(d.Name)] })))
 	}
 	var out []rank.Lesson
 	for range r.catalogs {
@@ -193,13 +195,18 @@ func (r *recipe) draw(ctx context.Context, set string, allowed func(db string) b
 		dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		asksAbout := dice.IntN(2)
 		n := int(3 * math.Pow(float64(len(all))/3, dice.Float64()))
-		if dice.Float64() < r.twinned {
-			c = twins(c, r.seed)
-		}
 		if dice.IntN(2) == 0 {
 			c = unobserved(c)
 		}
-		s, err := build(c, all[:n])
+		c = only(c, all[:n])
+		home := map[string]place{}
+		if dice.Float64() < r.merged {
+			c = merge(c, dice, home)
+		}
+		if dice.Float64() < r.twinned {
+			c = twins(c, dice.Uint64())
+		}
+		s, err := catalog.Build(c.Databases, c.Objects)
 		if err != nil {
 			return nil, err
 		}
@@ -223,7 +230,7 @@ func (r *recipe) draw(ctx context.Context, set string, allowed func(db string) b
 			if q.QuestionDE != "" && dice.Float64() < germans {
 				q.Question = q.QuestionDE
 			}
-			if e := example(known, q); len(e.Tables) > 0 {
+			if e := example(known, home, q); len(e.Tables) > 0 {
 				l.Examples = append(l.Examples, e)
 			}
 		}
@@ -232,58 +239,106 @@ func (r *recipe) draw(ctx context.Context, set string, allowed func(db string) b
 	return out, nil
 }
 
-// twins adds to each database another that lacks a fifth of its tables and columns, as an older or narrower edition
-// would. Questions are never about twins, so that a ranker must see what those lack: a twin's name has the same words,
-// and comes first as often as last.
+// twins adds to each database one to three others that lack a part of its tables and columns, as older or narrower
+// editions would. Questions are never about twins, so that a ranker must see what those lack: a twin's name has the same
+// words, and comes first as often as last.
 func twins(c ingest.Content, seed uint64) ingest.Content {
 	r := rand.New(rand.NewPCG(seed, 3))
-	gone := map[catalog.Ref]bool{}
-	for _, o := range c.Objects {
-		if o.Ref.Kind <= catalog.KindColumn && r.Float64() < 0.2 {
-			gone[o.Ref] = true
+	out := ingest.Content{Databases: slices.Clone(c.Databases), Objects: slices.Clone(c.Objects)}
+	for edition := range 1 + r.IntN(3) {
+		lost := 0.1 + 0.4*r.Float64()
+		gone := map[catalog.Ref]bool{}
+		for _, o := range c.Objects {
+			if o.Ref.Kind <= catalog.KindColumn && r.Float64() < lost {
+				gone[o.Ref] = true
+			}
+		}
+		names := map[string]string{}
+		for _, d := range c.Databases {
+			if names[d.Name] = fmt.Sprintf("_%d_%s", edition, d.Name); r.IntN(2) == 0 {
+				names[d.Name] = fmt.Sprintf("%s_%d", d.Name, edition)
+			}
+		}
+		for _, d := range c.Databases {
+			d.Name = names[d.Name]
+			out.Databases = append(out.Databases, d)
+		}
+		for _, o := range c.Objects {
+			if slices.ContainsFunc(o.Names(), func(ref catalog.Ref) bool { return gone[ref] || gone[ref.TableRef()] }) {
+				continue
+			}
+			if o.Table != nil {
+				o.Table = narrowed(&o, gone)
+			}
+			if o.Relationship != nil {
+				o.Ref.Name += fmt.Sprintf(" of edition %d", edition)
+			}
+			out.Objects = append(out.Objects, moved(o, func(ref catalog.Ref) catalog.Ref {
+				ref.Database = names[ref.Database]
+				return ref
+			}))
 		}
 	}
-	names := map[string]string{}
-	for _, d := range c.Databases {
-		if names[d.Name] = "_" + d.Name; r.IntN(2) == 0 {
-			names[d.Name] = d.Name + "_"
-		}
-	}
-	move := func(refs []catalog.Ref) (out []catalog.Ref) {
+	return out
+}
+
+// moved is an object with everything that it names moved elsewhere.
+func moved(o catalog.Object, to func(catalog.Ref) catalog.Ref) catalog.Object {
+	all := func(refs []catalog.Ref) (out []catalog.Ref) {
 		for _, ref := range refs {
-			ref.Database = names[ref.Database]
-			out = append(out, ref)
+			out = append(out, to(ref))
 		}
 		return out
 	}
-	out := ingest.Content{Databases: slices.Clone(c.Databases), Objects: slices.Clone(c.Objects)}
-	for _, d := range c.Databases {
-		d.Name = names[d.Name]
+	switch {
+	case o.Table != nil:
+		t := *o.Table
+		t.ForeignKeys = slices.Clone(t.ForeignKeys)
+		for i := range t.ForeignKeys {
+			t.ForeignKeys[i].To = to(t.ForeignKeys[i].To)
+		}
+		o.Table, o.Ref = &t, to(o.Ref)
+	case o.Column != nil:
+		column := *o.Column
+		column.ForeignKeys = nil
+		o.Column, o.Ref = &column, to(o.Ref)
+	case o.Relationship != nil:
+		relationship := *o.Relationship
+		relationship.From, relationship.To, relationship.Mentions = all(relationship.From), all(relationship.To), nil
+		o.Relationship = &relationship
+	}
+	return o
+}
+
+// place is where a database went: a schema of another one.
+type place struct{ database, schema string }
+
+// most is how many databases are merged into one.
+const most = 12
+
+// merge makes databases schemas of larger ones, each of one to a dozen: what is learned of databases must not depend on
+// their size.
+func merge(c ingest.Content, dice *rand.Rand, home map[string]place) ingest.Content {
+	all := slices.Clone(c.Databases)
+	dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	out := ingest.Content{}
+	for len(all) > 0 {
+		n := min(len(all), int(math.Pow(most, dice.Float64())))
+		name := all[0].Name + "_group"
+		for _, d := range all[:n] {
+			home[strings.ToLower(d.Name)] = place{name, d.Name}
+		}
+		d := all[0]
+		d.Name, d.Dialect = name, catalog.Postgres
 		out.Databases = append(out.Databases, d)
+		all = all[n:]
 	}
 	for _, o := range c.Objects {
-		if slices.ContainsFunc(o.Names(), func(ref catalog.Ref) bool { return gone[ref] || gone[ref.TableRef()] }) {
-			continue
-		}
-		switch {
-		case o.Table != nil:
-			o.Table = narrowed(&o, gone)
-			for i := range o.Table.ForeignKeys {
-				o.Table.ForeignKeys[i].To.Database = names[o.Ref.Database]
-			}
-			o.Ref.Database = names[o.Ref.Database]
-		case o.Column != nil:
-			column := *o.Column
-			column.ForeignKeys = nil
-			o.Column = &column
-			o.Ref.Database = names[o.Ref.Database]
-		case o.Relationship != nil:
-			relationship := *o.Relationship
-			relationship.From, relationship.To, relationship.Mentions = move(relationship.From), move(relationship.To), nil
-			o.Relationship = &relationship
-			o.Ref.Name += " of the twin"
-		}
-		out.Objects = append(out.Objects, o)
+		out.Objects = append(out.Objects, moved(o, func(ref catalog.Ref) catalog.Ref {
+			at := home[strings.ToLower(ref.Database)]
+			ref.Database, ref.Schema = at.database, at.schema
+			return ref
+		}))
 	}
 	return out
 }
@@ -316,20 +371,19 @@ func narrowed(o *catalog.Object, gone map[catalog.Ref]bool) *catalog.Table {
 	return t
 }
 
-// build makes a snapshot of some databases of what was read, with their twins if it has any.
-func build(c ingest.Content, databases []catalog.Database) (*catalog.Snapshot, error) {
+// only keeps some databases.
+func only(c ingest.Content, databases []catalog.Database) ingest.Content {
 	in := map[string]bool{}
 	for _, d := range databases {
-		in[d.Name], in["_"+d.Name], in[d.Name+"_"] = true, true, true
+		in[d.Name] = true
 	}
-	databases = slices.DeleteFunc(slices.Clone(c.Databases), func(d catalog.Database) bool { return !in[d.Name] })
-	var objects []catalog.Object
+	out := ingest.Content{Databases: slices.Clone(databases)}
 	for _, o := range c.Objects {
 		if !slices.ContainsFunc(o.Names(), func(r catalog.Ref) bool { return !in[r.Database] }) {
-			objects = append(objects, o)
+			out.Objects = append(out.Objects, o)
 		}
 	}
-	return catalog.Build(databases, objects)
+	return out
 }
 
 // names finds objects by the names that the question sets give them, without regard to case.
@@ -343,12 +397,16 @@ func names(s *catalog.Snapshot) map[string]uint32 {
 	return out
 }
 
-// example looks the gold objects of a question up. Names that the catalog lacks are left out.
-func example(known map[string]uint32, q ingest.Question) rank.Example {
+// example looks the gold objects of a question up, where its database went. Names that the catalog lacks are left out.
+func example(known map[string]uint32, home map[string]place, q ingest.Question) rank.Example {
 	e := rank.Example{Question: q.Question, Tables: map[uint32]bool{}, Columns: map[uint32]bool{}, Group: q.DB, Database: q.DB}
+	within := q.DB
+	if at, ok := home[strings.ToLower(q.DB)]; ok {
+		e.Database, within = at.database, at.database+"\x00"+at.schema
+	}
 	find := func(into map[uint32]bool, given []string) {
 		for _, name := range given {
-			if id, ok := known[strings.ToLower(q.DB+"\x00"+strings.ReplaceAll(name, ".", "\x00"))]; ok {
+			if id, ok := known[strings.ToLower(within+"\x00"+strings.ReplaceAll(name, ".", "\x00"))]; ok {
 				into[id] = true
 			}
 		}
@@ -404,7 +462,8 @@ func recall(gold map[uint32]bool, ranked []uint32, k int) float64 {
 // The settings beside the plain one in which a model is measured.
 const (
 	namesOnly = ", names only"
-	withTwins = ", every database with a twin"
+	withTwins = ", every database with twins"
+	inGroups  = ", grouped, with twins"
 	withHints = ", with hints"
 	inGerman  = ", in German"
 )
@@ -421,7 +480,11 @@ func (r *recipe) measure(ctx context.Context, set, from, setting string, m *rank
 	if err != nil {
 		return err
 	}
-	if setting == withTwins {
+	home := map[string]place{}
+	if setting == inGroups {
+		c = merge(c, rand.New(rand.NewPCG(1, 4)), home)
+	}
+	if setting == withTwins || setting == inGroups {
 		c = twins(c, 1)
 	}
 	s, err := catalog.Build(c.Databases, c.Objects)
@@ -444,7 +507,7 @@ func (r *recipe) measure(ctx context.Context, set, from, setting string, m *rank
 		case inGerman:
 			q.Question = q.QuestionDE
 		}
-		e := example(known, q)
+		e := example(known, home, q)
 		if len(e.Tables) == 0 || q.Question == "" {
 			continue
 		}
