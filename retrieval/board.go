@@ -33,8 +33,9 @@ type Board struct {
 
 	ranked    []uint32  // the tables of databases that any evidence speaks for, in id order
 	row       []int32   // by table id: 1 + its place in ranked
-	marks     []mark    // a row of terms for each of ranked
-	tableOwn  []float64 // the sum of each row
+	marks     []mark    // what terms say of ranked, by table and term
+	first     []uint32  // by place in ranked: the first of its marks; and their number
+	tableOwn  []float64 // by place in ranked: the sum of its marks
 	databases []group   // those of ranked, best first
 	groupOf   []int32   // by place in ranked: its place in databases
 	columnOwn []float64 // by column, counted from the first
@@ -51,6 +52,7 @@ type mark struct {
 	score float64 // of the strongest
 	echo  float64 // of the others, summed
 	by    uint32
+	term  uint16
 	where Field
 }
 
@@ -251,6 +253,10 @@ func (b *Board) Tables() []Scored {
 	return best.sorted()
 }
 
+// Leader returns the table or column that ranks for another one: tables of a database that are alike but for a number in
+// their names rank as one. Most stand for themselves.
+func (b *Board) Leader(id uint32) uint32 { return b.leader(id) }
+
 // Table returns the table of a column.
 func (b *Board) Table(column uint32) uint32 { return b.table(column) }
 
@@ -294,20 +300,45 @@ func (b *Board) judge(j Judge) {
 	for _, c := range given.Columns {
 		columns[c.ID] = c
 	}
+	near := make([]float64, len(b.databases)) // of its tables, the best
+	for id, x := range b.near[catalog.KindTable] {
+		if row := b.row[id] - 1; row >= 0 {
+			g := b.groupOf[row]
+			near[g] = max(near[g], x)
+		}
+	}
 	for i := range b.databases {
 		d := &b.databases[i]
 		probability := b.scale * d.score
 		if d.brought = d.score; i < len(given.Databases) {
 			probability = given.Databases[i]
 		}
-		var near, past float64 // of its tables, the best
+		past := 0.0 // of its tables, the best
 		for _, t := range b.ranked[d.from:d.to] {
-			near, past = max(near, b.near[catalog.KindTable][t]), max(past, b.past(t))
+			past = max(past, b.past(t))
 		}
-		d.score = b.weigh.fuse(near, probability, past)
+		d.score = b.weigh.fuse(near[i], probability, past)
 	}
 	b.tableJudged, b.columnJudged = tables, columns
 	b.order()
+}
+
+// fits reports whether anything fits the question.
+func (b *Board) fits() bool {
+	if b.near[catalog.KindTable] == nil {
+		return b.coverage >= leastSaid
+	}
+	if b.coverage >= leastCoverage {
+		return true
+	}
+	for _, near := range b.near {
+		for _, similarity := range near {
+			if similarity >= leastMeant {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // past returns how much past questions speak for a table or column.
@@ -320,7 +351,9 @@ func (b *Board) past(id uint32) float64 {
 
 // order puts the best database first.
 func (b *Board) order() {
-	slices.SortStableFunc(b.databases, func(x, y group) int { return cmp.Compare(y.score, x.score) })
+	slices.SortFunc(b.databases, func(x, y group) int {
+		return cmp.Or(cmp.Compare(y.score, x.score), cmp.Compare(y.brought, x.brought), cmp.Compare(x.from, y.from))
+	})
 	for g, d := range b.databases {
 		for row := d.from; row < d.to; row++ {
 			b.groupOf[row] = int32(g)
@@ -361,8 +394,15 @@ func (b *Board) witnesses(yield func(term int, table uint32, h Hit, weight float
 
 // gather collects evidence for tables: per term the hits in the table, its columns, or what names it.
 func (b *Board) gather() {
-	b.row = make([]int32, b.s.OfKind(catalog.KindTable).Len())
-	b.witnesses(func(_ int, table uint32, _ Hit, _ float64) { b.row[table] = 1 })
+	n := b.s.OfKind(catalog.KindTable).Len()
+	b.row = make([]int32, n)
+	sayers, last := make([]uint32, n), make([]int32, n) // by table: how many terms speak for it, and 1 + the last of them
+	b.witnesses(func(term int, table uint32, _ Hit, _ float64) {
+		if last[table] <= int32(term) {
+			last[table] = int32(term) + 1
+			sayers[table]++
+		}
+	})
 	for id := range b.near[catalog.KindTable] {
 		b.row[id] = 1
 	}
@@ -375,44 +415,58 @@ func (b *Board) gather() {
 		}
 	}
 	// A table that no word speaks for stands with its database: it may lie between those that are meant.
-	for from := 0; from < len(b.row); {
-		name, to, spoken := b.s.Object(uint32(from)).Ref.Database, from, false
-		for ; to < len(b.row) && b.s.Object(uint32(to)).Ref.Database == name; to++ {
-			spoken = spoken || b.row[to] != 0 && b.visible.Contains(uint32(to))
+	marks := uint32(0)
+	for _, r := range b.shape.databases {
+		spoken := false
+		for t := r.From; t < r.To && !spoken; t++ {
+			spoken = (b.row[t] != 0 || sayers[t] > 0) && b.visible.Contains(t)
 		}
-		for t := from; t < to; t++ {
+		from := len(b.ranked)
+		for t := r.From; t < r.To; t++ {
 			b.row[t] = 0
-			if spoken && b.visible.Contains(uint32(t)) {
-				b.ranked = append(b.ranked, uint32(t))
+			if spoken && b.visible.Contains(t) {
+				b.ranked = append(b.ranked, t)
 				b.row[t] = int32(len(b.ranked))
+				b.first = append(b.first, marks)
+				marks += sayers[t]
 			}
 		}
-		from = to
+		if spoken {
+			b.databases = append(b.databases, group{name: b.s.Object(r.From).Ref.Database, from: from, to: len(b.ranked)})
+		}
 	}
-	b.marks = make([]mark, len(b.ranked)*len(b.terms))
+	b.first = append(b.first, marks)
+	b.marks = make([]mark, marks)
+	clear(last)
+	next := slices.Clone(b.first)
 	b.witnesses(func(term int, table uint32, h Hit, weight float64) {
-		row := int(b.row[table]) - 1
+		row := b.row[table] - 1
 		if row < 0 {
 			return
 		}
-		m := &b.marks[row*len(b.terms)+term]
+		if last[table] <= int32(term) {
+			last[table] = int32(term) + 1
+			b.marks[next[row]].term = uint16(term)
+			next[row]++
+		}
+		m := &b.marks[next[row]-1]
 		score := weight * h.Weight
 		if score > m.score {
-			*m, score = mark{score, m.echo, h.ID, h.Where}, m.score
+			m.score, m.by, m.where, score = score, h.ID, h.Where, m.score
 		}
 		m.echo += score
 	})
 }
 
-// marksOf returns what the terms say of a table by its place in ranked.
-func (b *Board) marksOf(row int) []mark { return b.marks[row*len(b.terms) : (row+1)*len(b.terms)] }
+// marksOf returns what the terms say of a table by its place in ranked, in order of term.
+func (b *Board) marksOf(row int) []mark { return b.marks[b.first[row]:b.first[row+1]] }
 
 // score weighs the evidence of tables by how rare a term is among tables, and sums it by table and by database.
 func (b *Board) score(words int) {
 	in := make([]float64, len(b.terms))
 	for i := range b.marks {
 		if b.marks[i].score > 0 {
-			in[i%len(b.terms)]++
+			in[b.marks[i].term]++
 		}
 	}
 	tables := float64(b.count(catalog.KindTable))
@@ -421,24 +475,17 @@ func (b *Board) score(words int) {
 		weight[i] = idf(tables, in[i])
 	}
 	b.tableOwn = make([]float64, len(b.ranked))
-	for row, t := range b.ranked {
-		if name := b.s.Object(t).Ref.Database; len(b.databases) == 0 || b.databases[len(b.databases)-1].name != name {
-			b.databases = append(b.databases, group{name: name, from: row})
-		}
-		b.databases[len(b.databases)-1].to = row + 1
-		marks := b.marksOf(row)
-		for i := range marks {
-			m := &marks[i]
-			m.score = b.worth[i] * weight[i] * (m.score + echoWeight*m.echo/(1+m.echo))
-			b.tableOwn[row] += m.score
-		}
-	}
+	best := make([]float64, len(b.terms)) // of each term in a database
 	for g := range b.databases {
 		d := &b.databases[g]
-		best := make([]float64, len(b.terms)) // of each term
+		clear(best)
 		for row := d.from; row < d.to; row++ {
-			for i, m := range b.marksOf(row) {
-				best[i] = max(best[i], m.score)
+			marks := b.marksOf(row)
+			for i := range marks {
+				m := &marks[i]
+				m.score = b.worth[m.term] * weight[m.term] * (m.score + echoWeight*m.echo/(1+m.echo))
+				b.tableOwn[row] += m.score
+				best[m.term] = max(best[m.term], m.score)
 			}
 		}
 		for _, x := range best {
@@ -452,8 +499,10 @@ func (b *Board) score(words int) {
 	}
 	said := make([]float64, words) // how strongly the best database says each word, however rare it is
 	for row := b.databases[0].from; row < b.databases[0].to; row++ {
-		for i, m := range b.marksOf(row)[:words] {
-			said[i] = max(said[i], min(1, m.score/(b.worth[i]*weight[i])))
+		for _, m := range b.marksOf(row) {
+			if int(m.term) < words {
+				said[m.term] = max(said[m.term], min(1, m.score/(b.worth[m.term]*weight[m.term])))
+			}
 		}
 	}
 	for _, x := range said {
@@ -525,9 +574,9 @@ func (b *Board) evidence(id uint32) []Evidence {
 	o := b.s.Object(id)
 	if o.Table != nil {
 		if row := int(b.row[id]) - 1; row >= 0 {
-			for i, m := range b.marksOf(row) {
+			for _, m := range b.marksOf(row) {
 				if m.score > 0 {
-					out = append(out, Evidence{b.terms[i].Said, m.where, m.by, m.score})
+					out = append(out, Evidence{b.terms[m.term].Said, m.where, m.by, m.score})
 				}
 			}
 		}

@@ -28,7 +28,9 @@ const (
 	tiedTables    = 5 // the best tables, which are tied together by joins
 	tiedShare     = 0.6
 	mostReasons   = 4    // in the reason of an item
-	leastCoverage = 0.14 // below it nothing fits
+	leastCoverage = 0.26 // below it nothing fits, unless something means what the question means:
+	leastMeant    = 0.40 // a similarity
+	leastSaid     = 0.14 // coverage where no vectors can tell
 )
 
 // Config bounds a linker.
@@ -163,7 +165,7 @@ func (l *Linker) link(asked Strategy, b *Board) Context {
 	case len(b.databases) == 0:
 		out.Nothing = "no word of the question is known to the catalog that you may see"
 		return out
-	case b.coverage < leastCoverage:
+	case !b.fits():
 		out.Nothing = "too little of the question is known to the catalog that you may see"
 		return out
 	}

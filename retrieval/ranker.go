@@ -86,21 +86,11 @@ func (r *Ranker) Rank(ctx context.Context, question string, v acl.View) (Ranking
 	return b.Ranking(), nil
 }
 
-// Leader returns the table or column that ranks for another one: tables of a database that are alike but for a number in
-// their names rank as one. Most stand for themselves.
-func (r *Ranker) Leader(ctx context.Context, v acl.View, id uint32) (uint32, error) {
-	f, err := r.kin.of(ctx, v)
-	if err != nil {
-		return id, err
-	}
-	return f.leader(id), nil
-}
-
 // Board gathers the evidence for a question, and has it judged.
 func (r *Ranker) Board(ctx context.Context, question string, v acl.View) (*Board, error) {
 	s := v.Snapshot()
 	if s == nil {
-		return &Board{asked: question}, nil
+		return &Board{asked: question, families: new(families)}, nil
 	}
 	b, err := newBoard(ctx, question, r, v)
 	if err != nil {

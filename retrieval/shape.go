@@ -9,9 +9,10 @@ import (
 
 // shape is what ranking and linking ask of a snapshot again and again, by id. It says nothing of who may see what.
 type shape struct {
-	s       *catalog.Snapshot
-	columns catalog.Range
-	tableOf []uint32 // by column, counted from the first
+	s         *catalog.Snapshot
+	columns   catalog.Range
+	tableOf   []uint32        // by column, counted from the first
+	databases []catalog.Range // the tables of each database
 	// speakers holds the tables that a metric, relationship or past query speaks for, counted from the first metric.
 	speakers     [][]uint32
 	named        [][]uint32 // likewise the columns that they name
@@ -25,6 +26,10 @@ func newShape(s *catalog.Snapshot) *shape {
 	sh.tableOf = make([]uint32, sh.columns.Len())
 	tables := s.OfKind(catalog.KindTable)
 	for t := tables.From; t < tables.To; t++ {
+		if t == tables.From || s.Object(t).Ref.Database != s.Object(t-1).Ref.Database {
+			sh.databases = append(sh.databases, catalog.Range{From: t})
+		}
+		sh.databases[len(sh.databases)-1].To = t + 1
 		for r := s.ColumnIDs(t); r.From < r.To; r.From++ {
 			sh.tableOf[r.From-sh.columns.From] = t
 		}

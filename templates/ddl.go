@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 
@@ -258,6 +259,9 @@ func examples(samples []string) string {
 // clean makes text one line: runs of white space and control characters become a space, and invisible characters that
 // steer a reader go, save the joiners that scripts and emoji need.
 func clean(text string) string {
+	if isClean(text) {
+		return text
+	}
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case breaksLine(r):
@@ -270,6 +274,19 @@ func clean(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
+// isClean reports whether text is plain ASCII that clean would leave as it is, as most is.
+func isClean(text string) bool {
+	before := byte(' ')
+	for i := range len(text) {
+		c := text[i]
+		if c < ' ' || c > '~' || c == ' ' && before == ' ' {
+			return false
+		}
+		before = c
+	}
+	return text == "" || before != ' '
+}
+
 // brief is clean text of at most limit characters; a cut is marked with an ellipsis.
 func brief(text string, limit int) string {
 	if most := 16 * limit; len(text) > most {
@@ -277,10 +294,10 @@ func brief(text string, limit int) string {
 		text = wholeRunes(text[:most]) + mark
 	}
 	text = clean(text)
-	runes := []rune(text)
-	if len(runes) <= limit {
+	if utf8.RuneCountInString(text) <= limit {
 		return text
 	}
+	runes := []rune(text)
 	return strings.TrimRight(string(runes[:limit-1]), " ") + mark
 }
 

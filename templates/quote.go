@@ -4,6 +4,7 @@ import (
 	_ "embed" // the lists of reserved words
 	"fmt"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -108,9 +109,19 @@ func isBare(d catalog.Dialect, name string) bool {
 	return !isReserved(d, lower)
 }
 
-func isReserved(d catalog.Dialect, word string) bool {
-	return strings.Contains(reservedWords(d), "\n"+word+"\n")
-}
+// reserved holds the reserved words of each dialect. The headings of the lists are no names.
+var reserved = sync.OnceValue(func() map[catalog.Dialect]map[string]bool {
+	out := map[catalog.Dialect]map[string]bool{}
+	for _, d := range catalog.Dialects {
+		out[d] = map[string]bool{}
+		for word := range strings.SplitSeq(reservedWords(d), "\n") {
+			out[d][word] = true
+		}
+	}
+	return out
+})
+
+func isReserved(d catalog.Dialect, word string) bool { return reserved()[d][word] }
 
 func reservedWords(d catalog.Dialect) string {
 	switch d {

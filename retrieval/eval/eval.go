@@ -300,6 +300,23 @@ type posed struct {
 	tables, columns map[uint32]bool
 }
 
+// led is the question with an answer of tables that rank for themselves: identical partitions are one object, and whoever finds
+// it has found them all.
+func (q *posed) led(leader func(uint32) uint32) *posed {
+	if leader == nil {
+		return q
+	}
+	out := *q
+	out.tables, out.columns = map[uint32]bool{}, map[uint32]bool{}
+	for id := range q.tables {
+		out.tables[leader(id)] = true
+	}
+	for id := range q.columns {
+		out.columns[leader(id)] = true
+	}
+	return &out
+}
+
 // pose prepares the questions that can be measured, and counts those that cannot.
 func (m *material) pose(set string, questions []ingest.Question, o Options) (out []posed, skipped int, err error) {
 	said := false // whether any question is said in the language
@@ -368,6 +385,7 @@ func (m *material) ask(ctx context.Context, x searcher, questions []posed, paral
 			if err != nil {
 				return fmt.Errorf("eval: question %s: %w", q.ID, err)
 			}
+			q := q.led(f.leader)
 			out[i] = reply{outcome: m.outcome(q, f), took: f.took, phases: f.phases, calibration: m.calibration(q, f.verdict)}
 			if dated {
 				f, err := x.search(ctx, q.text, m.before(q.Date))

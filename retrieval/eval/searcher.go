@@ -40,7 +40,8 @@ type searcher interface {
 type found struct {
 	database        string // the best one; empty if nothing fits
 	tables, columns []uint32
-	context         *grounding // nil from a searcher that builds no context
+	context         *grounding          // nil from a searcher that builds no context
+	leader          func(uint32) uint32 // of alike tables, and their columns, the one that ranks; nil if each ranks for itself
 	took            time.Duration
 	phases          map[string]time.Duration // what can be timed by itself, by name
 	verdict         *verdict                 // nil where nothing was judged
@@ -151,7 +152,7 @@ func (l *linked) search(ctx context.Context, question string, v acl.View) (found
 	linked := time.Now()
 	r := b.Ranking()
 	f := found{
-		tables: ids(r.Tables), columns: ids(r.Columns), context: &grounding{c.IDs(catalog.KindColumn), c.Tokens},
+		tables: ids(r.Tables), columns: ids(r.Columns), context: &grounding{led(c.IDs(catalog.KindColumn), b.Leader), c.Tokens}, leader: b.Leader,
 		took: linked.Sub(start), phases: map[string]time.Duration{phaseRank: ranked.Sub(start), phaseLink: linked.Sub(ranked)},
 	}
 	if len(r.Databases) > 0 {
@@ -161,6 +162,17 @@ func (l *linked) search(ctx context.Context, question string, v acl.View) (found
 		f.verdict = l.judge.take(b)
 	}
 	return f, nil
+}
+
+// led puts leaders in the place of what they rank for.
+func led(list []uint32, leader func(uint32) uint32) []uint32 {
+	var out []uint32
+	for _, id := range list {
+		if id = leader(id); !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
 }
 
 func ids(list []retrieval.Scored) []uint32 {

@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
-	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/retrieval"
 )
@@ -42,8 +39,8 @@ const (
 type scene struct {
 	*shape
 	board     *retrieval.Board
-	view      acl.View
-	visible   *roaring.Bitmap // what may be queried
+	visible   *sight // what may be queried
+	view      *sight // the same
 	databases []retrieval.ScoredDatabase
 	ranked    []retrieval.Scored // tables
 	terms     []retrieval.Term
@@ -66,7 +63,6 @@ type scene struct {
 	valued       map[uint32]valued  // by table or column
 	valuedIn     []valued           // by database
 	sorts        map[uint32]float64 // by column: how much its name means what the question asks for
-	alikeSeen    map[int]int        // by group of one name: how many the view shows
 }
 
 // valued tells of the values that a question names in an object.
@@ -77,12 +73,12 @@ type valued struct {
 
 func newScene(b *retrieval.Board, sh *shape) *scene {
 	terms, words := b.Terms()
-	v := b.Ranked()
 	sc := &scene{
-		shape: sh, board: b, view: v, visible: v.Queryables(), databases: b.Databases(), ranked: b.Tables(), terms: terms, words: words,
+		shape: sh, board: b, visible: sh.sight(b.Ranked()), databases: b.Databases(), ranked: b.Tables(), terms: terms, words: words,
 		asked: map[string]bool{}, sequence: " " + strings.Join(retrieval.Terms(b.Question()), " ") + " ",
-		databaseRow: make([]int, len(sh.databases)), tableRow: make([]int, len(sh.databaseOf)), alikeSeen: map[int]int{}, sorts: map[uint32]float64{},
+		databaseRow: make([]int, len(sh.databases)), tableRow: make([]int, len(sh.databaseOf)), sorts: map[uint32]float64{},
 	}
+	sc.view = sc.visible
 	for _, w := range terms[:words] {
 		sc.asked[w.Text] = true
 	}
@@ -286,33 +282,7 @@ func (sc *scene) covered(name string) (share, words float64) {
 
 // namesakes returns how many other objects that the view shows bear an object's name, in all and in its own database.
 func (sc *scene) namesakes(o *catalog.Object) (all, near int) {
-	group := sc.alikeOf[o.ID]
-	ids := sc.alike[group]
-	all, ok := sc.alikeSeen[group]
-	if !ok {
-		for _, id := range ids {
-			if sc.visible.Contains(id) {
-				all++
-			}
-		}
-		sc.alikeSeen[group] = all
-	}
-	// The tables of a database stand side by side, and so do their columns.
-	at, _ := slices.BinarySearch(ids, o.ID)
-	count := func(id uint32) bool {
-		if sc.s.Object(id).Ref.Database != o.Ref.Database {
-			return false
-		}
-		if sc.visible.Contains(id) {
-			near++
-		}
-		return true
-	}
-	for i := at - 1; i >= 0 && count(ids[i]); i-- {
-	}
-	for i := at + 1; i < len(ids) && count(ids[i]); i++ {
-	}
-	return all - 1, near
+	return int(sc.visible.named[sc.nameOf[o.ID]]) - 1, int(sc.visible.alike[sc.nameHereOf[o.ID]]) - 1
 }
 
 // value notes which objects hold values that the question names. Hits on one span are alike: the more objects hold the

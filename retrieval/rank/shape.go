@@ -3,13 +3,12 @@ package rank
 import (
 	"strings"
 
-	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/retrieval"
 )
 
-// shape is what the features ask of a snapshot again and again. It says nothing of who may see what: whoever asks it
-// leaves out what the view hides.
+// shape is what the features ask of a snapshot again and again. It says nothing of who may see what, which its sights
+// do: whoever asks it leaves out what the view hides.
 type shape struct {
 	s          *catalog.Snapshot
 	columns    catalog.Range
@@ -18,11 +17,14 @@ type shape struct {
 	databaseAt map[string]int
 	tablesOf   []catalog.Range     // by database
 	databaseOf []int               // by table
-	alike      [][]uint32          // tables, and columns, that bear one name but for case, in id order
-	alikeOf    []int               // by table or column
+	nameOf     []int32             // by table or column: the number of its name, which all have that bear it but for case
+	nameHereOf []int32             // likewise, but each database has its own numbers
+	names      int                 // numbers of names
+	namesHere  int                 // likewise
 	joins      [][]join            // by table
 	joinsOf    map[uint32][]join   // by column
 	words      map[string][]string // of names
+	sights     *retrieval.Cache[*sight]
 }
 
 // join leads from a table or column to another table.
@@ -31,11 +33,11 @@ type join struct{ relationship, table uint32 }
 func newShape(s *catalog.Snapshot) *shape {
 	sh := &shape{
 		s: s, columns: s.OfKind(catalog.KindColumn), databaseAt: map[string]int{},
-		joinsOf: map[uint32][]join{}, words: map[string][]string{},
+		joinsOf: map[uint32][]join{}, words: map[string][]string{}, sights: retrieval.NewCache(sightLimits, (*sight).bytes),
 	}
 	tables := s.OfKind(catalog.KindTable)
-	sh.alikeOf = make([]int, sh.columns.To)
-	groups := map[string]int{}
+	sh.nameOf, sh.nameHereOf = make([]int32, sh.columns.To), make([]int32, sh.columns.To)
+	numbers, here := map[string]int32{}, map[int32]int32{}
 	sh.tableOf = make([]uint32, sh.columns.Len())
 	sh.databaseOf = make([]int, tables.Len())
 	sh.joins = make([][]join, tables.Len())
@@ -45,13 +47,14 @@ func newShape(s *catalog.Snapshot) *shape {
 			sh.databaseAt[o.Ref.Database] = n
 			sh.databases = append(sh.databases, o.Ref.Database)
 			sh.tablesOf = append(sh.tablesOf, catalog.Range{From: t})
+			clear(here)
 		}
 		sh.tablesOf[len(sh.databases)-1].To = t + 1
 		sh.databaseOf[t] = len(sh.databases) - 1
-		sh.name(o, groups)
+		sh.name(o, numbers, here)
 		for r := s.ColumnIDs(t); r.From < r.To; r.From++ {
 			sh.tableOf[r.From-sh.columns.From] = t
-			sh.name(s.Object(r.From), groups)
+			sh.name(s.Object(r.From), numbers, here)
 		}
 	}
 	for _, name := range sh.databases {
@@ -71,17 +74,23 @@ func own(r catalog.Ref) string {
 	return r.Table
 }
 
-func (sh *shape) name(o *catalog.Object, groups map[string]int) {
+// name numbers the name of an object. numbers holds those of all names so far, here those of its database by them.
+func (sh *shape) name(o *catalog.Object, numbers map[string]int32, here map[int32]int32) {
 	name := own(o.Ref)
 	key := o.Ref.Kind.String() + strings.ToLower(name)
-	group, ok := groups[key]
+	n, ok := numbers[key]
 	if !ok {
-		group = len(sh.alike)
-		groups[key] = group
-		sh.alike = append(sh.alike, nil)
+		n = int32(sh.names)
+		numbers[key] = n
+		sh.names++
 	}
-	sh.alike[group] = append(sh.alike[group], o.ID)
-	sh.alikeOf[o.ID] = group
+	near, ok := here[n]
+	if !ok {
+		near = int32(sh.namesHere)
+		here[n] = near
+		sh.namesHere++
+	}
+	sh.nameOf[o.ID], sh.nameHereOf[o.ID] = n, near
 	if _, ok := sh.words[name]; !ok {
 		sh.words[name] = retrieval.Terms(name)
 	}
@@ -107,8 +116,3 @@ func (sh *shape) relationship(o *catalog.Object) {
 }
 
 func (sh *shape) table(column uint32) uint32 { return sh.tableOf[column-sh.columns.From] }
-
-// size returns how many of a range of objects the view shows.
-func size(r catalog.Range, v acl.View) int {
-	return int(v.Queryables().CardinalityInRange(uint64(r.From), uint64(r.To)))
-}

@@ -43,12 +43,13 @@ func main() {
 	flag.Float64Var(&r.merged, "merged", 0.3, "share of the catalogs whose databases are schemas of larger ones")
 	flag.IntVar(&r.every, "every", 2, "measure on every so manyth question")
 	flag.Uint64Var(&r.seed, "seed", 1, "of all that is drawn")
-	transfer := flag.Bool("transfer", true, "learn from one set and measure on the other, too")
+	transfer := flag.Bool("transfer", true, "learn from one set and measure on the other")
+	heldOut := flag.Bool("held-out", true, "learn from the databases that the embedder learned from and measure on the others")
 	r.config = rank.DefaultConfig
 	flag.IntVar(&r.config.Trees, "trees", r.config.Trees, "trees of each part of the model")
 	flag.IntVar(&r.config.Leaves, "leaves", r.config.Leaves, "leaves of each tree")
 	flag.Parse()
-	if err := r.run(context.Background(), strings.Split(*halves, ","), *transfer); err != nil {
+	if err := r.run(context.Background(), strings.Split(*halves, ","), *transfer, *heldOut); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -69,7 +70,7 @@ func (r *recipe) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%6.1fs  %s\n", time.Since(r.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
-func (r *recipe) run(ctx context.Context, halves []string, transfer bool) error {
+func (r *recipe) run(ctx context.Context, halves []string, transfer, held bool) error {
 	r.start = time.Now()
 	var err error
 	if r.embedder, err = embed.New(); err != nil {
@@ -97,19 +98,22 @@ func (r *recipe) run(ctx context.Context, halves []string, transfer bool) error 
 			}
 		}
 	}
-	m, err := r.learn(ctx, func(db string) bool { return !heldOut(db) }, sets[:]...)
-	if err != nil {
-		return err
-	}
-	for _, set := range sets {
-		if err := r.measureAll(ctx, set, "other databases of both", m); err != nil {
+	if held {
+		m, err := r.learn(ctx, func(db string) bool { return !heldOut(db) }, sets[:]...)
+		if err != nil {
 			return err
+		}
+		for _, set := range sets {
+			if err := r.measureAll(ctx, set, "other databases of both", m); err != nil {
+				return err
+			}
 		}
 	}
 	if r.out == "" {
 		return nil
 	}
-	if m, err = r.learn(ctx, func(string) bool { return true }, sets[:]...); err != nil {
+	m, err := r.learn(ctx, func(string) bool { return true }, sets[:]...)
+	if err != nil {
 		return err
 	}
 	data, err := m.MarshalBinary()
@@ -255,8 +259,8 @@ func twins(c ingest.Content, seed uint64) ingest.Content {
 		}
 		names := map[string]string{}
 		for _, d := range c.Databases {
-			if names[d.Name] = fmt.Sprintf("_%d_%s", edition, d.Name); r.IntN(2) == 0 {
-				names[d.Name] = fmt.Sprintf("%s_%d", d.Name, edition)
+			if names[d.Name] = fmt.Sprintf("copy%d_%s", edition, d.Name); r.IntN(2) == 0 {
+				names[d.Name] = fmt.Sprintf("%s_copy%d", d.Name, edition)
 			}
 		}
 		for _, d := range c.Databases {
