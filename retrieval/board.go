@@ -16,20 +16,22 @@ import (
 type Board struct {
 	*shape
 	*families
-	view    acl.View
-	visible *roaring.Bitmap // what may be queried, of each family the one that leads
-	asked   string
-	words   int // of the question: the first of terms; the others are compounds
-	terms   []Term
-	worth   []float64                       // by term
-	hits    [len(catalog.Kinds) + 1][][]Hit // by kind and term
-	meant   [len(catalog.Kinds) + 1][][]Hit // by kind and word: found by meaning, weighed by cosine
-	sorts   [][]Hit                         // columns by what the question asks for, see AskedFor
-	values  []ValueHit
-	near    [len(catalog.Kinds) + 1]map[uint32]float64 // by kind and id: similarity to the question
-	history []float32                                  // by id of a table or column; nil if there is none
-	weigh   Weights
-	weights [len(catalog.Kinds) + 1][]float64 // what a hit of weight 1 contributes to its own object, by kind and term
+	view     acl.View
+	visible  *roaring.Bitmap // what may be queried, of each family the one that leads
+	asked    string
+	question []float32            // its vector; nil without a lexicon
+	names    map[string][]float32 // vectors of the names of databases
+	words    int                  // of the question: the first of terms; the others are compounds
+	terms    []Term
+	worth    []float64                       // by term
+	hits     [len(catalog.Kinds) + 1][][]Hit // by kind and term
+	meant    [len(catalog.Kinds) + 1][][]Hit // by kind and word: found by meaning, weighed by cosine
+	sorts    [][]Hit                         // columns by what the question asks for, see AskedFor
+	values   []ValueHit
+	near     [len(catalog.Kinds) + 1]map[uint32]float64 // by kind and id: similarity to the question
+	history  []float32                                  // by id of a table or column; nil if there is none
+	weigh    Weights
+	weights  [len(catalog.Kinds) + 1][]float64 // what a hit of weight 1 contributes to its own object, by kind and term
 
 	ranked    []uint32  // the tables of databases that any evidence speaks for, in id order
 	row       []int32   // by table id: 1 + its place in ranked
@@ -165,6 +167,9 @@ func (b *Board) understand(ctx context.Context, r *Ranker) error {
 			}
 		}
 	}
+	if r.Lexicon != nil {
+		b.question, b.names = vectors[0], r.Lexicon.names
+	}
 	if r.History != nil {
 		b.history = r.History.Scores(vectors[0], b.view, r.now())
 		for id, x := range b.history {
@@ -231,6 +236,14 @@ func (b *Board) AskedFor() [][]Hit { return b.sorts }
 // Values returns the values that the question names.
 func (b *Board) Values() []ValueHit { return b.values }
 
+// NameSimilarity returns the cosine of the question and a database's name.
+func (b *Board) NameSimilarity(database string) float64 {
+	if b.question == nil {
+		return 0
+	}
+	return float64(dot(b.question, b.names[database]))
+}
+
 // Similarity returns how much an object's text means what the question means: the cosine, or 0 if it is not among the
 // nearest of its kind.
 func (b *Board) Similarity(k catalog.Kind, id uint32) float64 { return b.near[k][id] }
@@ -251,6 +264,20 @@ func (b *Board) Tables() []Scored {
 		best.add(b.tableScored(t))
 	}
 	return best.sorted()
+}
+
+// TablesOf returns the best tables of the database at a place in Databases, best first.
+func (b *Board) TablesOf(place, most int) []Scored {
+	d := b.databases[place]
+	var out []Scored
+	for _, t := range b.ranked[d.from:d.to] {
+		x := b.tableScored(t)
+		if at, _ := slices.BinarySearchFunc(out, x, byScore); at < most {
+			out = slices.Insert(out, at, x)
+			out = out[:min(most, len(out))]
+		}
+	}
+	return out
 }
 
 // Leader returns the table or column that ranks for another one: tables of a database that are alike but for a number in

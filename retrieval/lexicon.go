@@ -21,6 +21,7 @@ type Lexicon struct {
 	terms    []string                           // by word: as the index knows it
 	vectors  [][]float32                        // by word
 	signs    [][]uint64                         // by word: the signs of its vector
+	names    map[string][]float32               // by database: the vector of its name
 	in       [len(catalog.Kinds) + 1][][]uint32 // by kind and word: the objects in whose names it is, in id order
 
 	mu         sync.Mutex
@@ -41,7 +42,7 @@ const leastKinship = 0.33
 
 // NewLexicon reads the names of a snapshot.
 func NewLexicon(ctx context.Context, s *catalog.Snapshot, e Embedder) (*Lexicon, error) {
-	l := &Lexicon{embedder: e, snapshot: s, young: map[string][]kin{}}
+	l := &Lexicon{embedder: e, snapshot: s, names: map[string][]float32{}, young: map[string][]kin{}}
 	at := map[string]int{}
 	var texts []string
 	for _, k := range [...]catalog.Kind{catalog.KindTable, catalog.KindColumn} {
@@ -73,6 +74,19 @@ func NewLexicon(ctx context.Context, s *catalog.Snapshot, e Embedder) (*Lexicon,
 	var err error
 	if l.vectors, err = e.Embed(ctx, texts); err != nil {
 		return nil, fmt.Errorf("retrieval: embedding the words of the catalog: %w", err)
+	}
+	texts = texts[:0]
+	for _, d := range s.Databases() {
+		var words []string
+		eachWord(d.Name, func(said, _ string) { words = append(words, inFull(said)) })
+		texts = append(texts, strings.Join(words, " "))
+	}
+	names, err := e.Embed(ctx, texts)
+	if err != nil {
+		return nil, fmt.Errorf("retrieval: embedding the names of databases: %w", err)
+	}
+	for i, d := range s.Databases() {
+		l.names[d.Name] = names[i]
 	}
 	l.signs = make([][]uint64, len(l.vectors))
 	for i, v := range l.vectors {

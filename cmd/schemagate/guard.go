@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/acl/casbin"
 	"github.com/schemagate/schemagate/api"
 	"github.com/schemagate/schemagate/catalog"
 )
@@ -45,7 +46,7 @@ The schema comes from a file of CREATE statements, from a source or from the cat
 			if strings.TrimSpace(string(sql)) == "" {
 				return usagef("no statement is given; write it to standard input, as in schemagate guard ... < q.sql")
 			}
-			e, g, err := edition(c.Context(), s, p, "")
+			policy, err := casbin.New(p, s)
 			if err != nil {
 				return err
 			}
@@ -54,7 +55,7 @@ The schema comes from a file of CREATE statements, from a source or from the cat
 				return err
 			}
 			defer log.Close()
-			v, err := api.NewEngine(e, guards(), g, log, nil).Guard(c.Context(), api.Request{Face: "cli", Principal: o.as}, database, string(sql))
+			v, err := api.NewEngine(&api.Edition{Policy: policy}, guards(), nil, log, nil).Guard(c.Context(), api.Request{Face: "cli", Principal: o.as}, database, string(sql))
 			if err != nil {
 				return err
 			}

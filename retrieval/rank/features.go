@@ -154,6 +154,15 @@ func (sc *scene) databaseFeatures(at int) row {
 	r.add(sc.valuedIn[d].sum, sc.valuedIn[d].sole)
 	cover := sc.cover(rows)
 	r.add(cover[:]...)
+	// Its name.
+	similar, most, nearerNames := sc.board.NameSimilarity(list[at].Name), 0.0, 0
+	for _, other := range list[:min(judgedDatabases, len(list))] {
+		x := sc.board.NameSimilarity(other.Name)
+		if most = max(most, x); x > similar {
+			nearerNames++
+		}
+	}
+	r.add(similar, ratio(similar, most), logOf(nearerNames))
 	named, words := sc.covered(sc.shape.databases[d])
 	r.add(named, words, logOf(size(sc.tablesOf[d], sc.view)), sc.known, logOf(sc.words))
 	return r

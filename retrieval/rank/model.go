@@ -20,7 +20,7 @@ type Model struct {
 
 // How many features each part of a model sees. A model that was trained on other features does not fit.
 const (
-	databaseFeatures      = 44
+	databaseFeatures      = 47
 	tableFeatures         = 38
 	columnFeatures        = 44
 	tableAgainFeatures    = 21
@@ -28,7 +28,7 @@ const (
 )
 
 // The first bytes of an encoded model. The last of them is the version, which changes with the features.
-const magic = "SGRK\x03"
+const magic = "SGRK\x04"
 
 // Name tells the model from others, by what it holds.
 func (m *Model) Name() string {
@@ -116,7 +116,7 @@ func exclusive(p []float64) judged {
 
 // tables judges the best tables: that the answer lies in the database, times that it then needs the table.
 func (m *Model) tables(sc *scene, databases judged) judged {
-	n := min(judgedTables, len(sc.ranked))
+	n := len(sc.ranked)
 	p, given := make([]float64, n), make([]float64, n)
 	for i := range p {
 		if row := sc.databaseRow[sc.databaseOf[sc.ranked[i].ID]]; row > 0 && row <= len(databases.p) {

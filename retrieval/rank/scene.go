@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -12,7 +13,8 @@ import (
 // What is judged of each question: the best databases and tables of retrieval.Rank, and the columns of the best tables.
 const (
 	judgedDatabases = 20
-	judgedTables    = retrieval.Candidates
+	bestTables      = 70  // tables that are judged, wherever they are
+	bestOfEach      = 3   // and so many of each judged database, so that a large one does not crowd out the others
 	openedTables    = 10  // tables whose columns are judged
 	openedDatabases = 5   // databases of which at least some tables are opened
 	openedOfEach    = 2   // these
@@ -45,7 +47,7 @@ type scene struct {
 	ranked    []retrieval.Scored // tables
 	terms     []retrieval.Term
 	words     int             // the first of terms; the others are compounds
-	asked     map[string]bool // words
+	asked     map[string]bool // terms
 	sequence  string          // the question's words in order, a space before and after each
 
 	columnHits, tableHits [][]retrieval.Hit
@@ -74,13 +76,13 @@ type valued struct {
 func newScene(b *retrieval.Board, sh *shape) *scene {
 	terms, words := b.Terms()
 	sc := &scene{
-		shape: sh, board: b, visible: sh.sight(b.Ranked()), databases: b.Databases(), ranked: b.Tables(), terms: terms, words: words,
+		shape: sh, board: b, visible: sh.sight(b.Ranked()), databases: b.Databases(), ranked: judgedTables(b), terms: terms, words: words,
 		asked: map[string]bool{}, sequence: " " + strings.Join(retrieval.Terms(b.Question()), " ") + " ",
 		databaseRow: make([]int, len(sh.databases)), tableRow: make([]int, len(sh.databaseOf)), sorts: map[uint32]float64{},
 	}
 	sc.view = sc.visible
-	for _, w := range terms[:words] {
-		sc.asked[w.Text] = true
+	for _, t := range terms {
+		sc.asked[t.Text] = true
 	}
 	for i, d := range sc.databases {
 		sc.databaseRow[sh.databaseAt[d.Name]] = i + 1
@@ -315,4 +317,23 @@ func (sc *scene) value(hits []retrieval.ValueHit) {
 
 func (v valued) with(quality float64, holders int) valued {
 	return valued{v.sum + quality, max(v.sole, quality/float64(holders))}
+}
+
+// judgedTables returns the tables to judge, best first.
+func judgedTables(b *retrieval.Board) []retrieval.Scored {
+	out := b.Tables()
+	out = out[:min(bestTables, len(out))]
+	in := map[uint32]bool{}
+	for _, t := range out {
+		in[t.ID] = true
+	}
+	for at := range min(judgedDatabases, len(b.Databases())) {
+		for _, t := range b.TablesOf(at, bestOfEach) {
+			if !in[t.ID] {
+				out = append(out, t)
+			}
+		}
+	}
+	slices.SortFunc(out, func(x, y retrieval.Scored) int { return cmp.Or(cmp.Compare(y.Score, x.Score), cmp.Compare(x.ID, y.ID)) })
+	return out
 }

@@ -28,7 +28,7 @@ var DefaultConfig = Config{Trees: 150, Leaves: 20, MinLeaf: 40, Bins: 64, Learni
 // The greatest sizes that a model's file can say.
 const (
 	maxTrees    = 10_000
-	maxLeaves   = 1_000
+	maxLeaves   = 64 // a word has a bit for each
 	maxFeatures = 1_000
 )
 
@@ -96,6 +96,11 @@ type Model struct {
 	features int
 	base     float32 // log odds before any tree
 	trees    []tree
+	scorer   scorer // of the trees
+}
+
+func newModel(features int, base float32, trees []tree) *Model {
+	return &Model{features, base, trees, newScorer(features, trees)}
 }
 
 // tree is a list of splits, the root first, each before those below it.
@@ -119,22 +124,7 @@ func (m *Model) Predict(row []float32) float64 {
 	if len(row) != m.features {
 		panic(fmt.Sprintf("boost: a row of %d values for a model of %d features", len(row), m.features))
 	}
-	sum := m.base
-	for i := range m.trees {
-		t := &m.trees[i]
-		at := int16(0)
-		if len(t.splits) == 0 {
-			at = -1
-		}
-		for at >= 0 {
-			s := &t.splits[at]
-			if at = s.left; row[s.feature] > s.threshold {
-				at = s.right
-			}
-		}
-		sum += t.leaves[-1-at]
-	}
-	return sigmoid(float64(sum))
+	return sigmoid(float64(m.scorer.add(m.base, row)))
 }
 
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
@@ -148,11 +138,11 @@ func Train(r *Rows, c Config, seed uint64) (*Model, error) {
 		return nil, err
 	}
 	g := newGrower(r, c, seed)
-	m := &Model{features: r.Features, base: g.base}
+	var trees []tree
 	for range c.Trees {
-		m.trees = append(m.trees, g.grow())
+		trees = append(trees, g.grow())
 	}
-	return m, nil
+	return newModel(r.Features, g.base, trees), nil
 }
 
 // cell sums the rows of a leaf that have a feature in one bin.

@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -185,6 +186,31 @@ func TestAModelSurvivesItsFile(t *testing.T) {
 	}
 }
 
+func TestAPredictionIsTheSumOfTheLeavesThatARowEndsIn(t *testing.T) {
+	rows := draw(3000, 5, 6, xor)
+	for _, trees := range []int{1, 40, 300} {
+		c := small()
+		c.Trees = trees
+		c.MinLeaf = 2
+		c.Leaves = 64
+		m := train(t, rows, c)
+		odd := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0}
+		odd = append(odd, m.Thresholds()...) // a value at a threshold stays on its left
+		r := rand.New(rand.NewPCG(1, 2))
+		for i := range 500 {
+			row := slices.Clone(rows.Values[i*5 : (i+1)*5])
+			for j := range row {
+				if r.IntN(2) == 0 {
+					row[j] = odd[r.IntN(len(odd))]
+				}
+			}
+			if got, want := m.Predict(row), m.Walk(row); got != want {
+				t.Fatalf("%d trees, %v: predicted %v, the leaves say %v", trees, row, got, want)
+			}
+		}
+	}
+}
+
 // sealed gives a body its checksum.
 func sealed(body []byte) []byte {
 	return binary.LittleEndian.AppendUint32(bytes.Clone(body), crc32.ChecksumIEEE(body))
@@ -211,6 +237,7 @@ func TestADamagedModelIsRefused(t *testing.T) {
 		"a feature beyond the row":      {put(5, 1), "contradict"},
 		"a split above itself":          {put(5+8+2+6, 0, 0), "contradict"},
 		"a leaf that is not there":      {put(5+8+2+6, 0x00, 0x80), "contradict"},
+		"a leaf in two places":          {put(5+8+2+6, body[5+8+2+8:][:2]...), "contradict"},
 		"a threshold that is no number": {put(5+8+2+2, 0, 0, 0xc0, 0x7f), "contradict"},
 	} {
 		t.Run(name, func(t *testing.T) {

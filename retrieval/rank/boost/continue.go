@@ -27,9 +27,9 @@ func Continue(m *Model, r *Rows, c Config, seed uint64) (*Model, error) {
 	for i := range m.trees {
 		g.apply(&m.trees[i])
 	}
-	out := &Model{features: m.features, base: m.base, trees: slices.Clone(m.trees)}
+	trees := slices.Clone(m.trees)
 	for range c.Trees {
-		out.trees = append(out.trees, g.grow())
+		trees = append(trees, g.grow())
 	}
-	return out, nil
+	return newModel(m.features, m.base, trees), nil
 }

@@ -58,11 +58,13 @@ func (m *Model) UnmarshalBinary(data []byte) error {
 			break
 		}
 		t := tree{splits: make([]split, n), leaves: make([]float32, n+1)}
+		hung := map[int16]bool{} // children: each hangs in one place, or the leaves of a few splits would be countless
 		for j := range t.splits {
 			s := split{feature: uint16(d.number()), threshold: d.real(), left: int16(d.number()), right: int16(d.number())}
 			d.check(int(s.feature) < out.features)
 			for _, child := range [...]int16{s.left, s.right} {
-				d.check(child < 0 && int(-1-child) <= n || int(child) > j && int(child) < n)
+				d.check(!hung[child] && (child < 0 && int(-1-child) <= n || int(child) > j && int(child) < n))
+				hung[child] = true
 			}
 			t.splits[j] = s
 		}
@@ -74,7 +76,7 @@ func (m *Model) UnmarshalBinary(data []byte) error {
 	if d.check(len(d.rest) == 0); d.bad {
 		return errors.New("boost: decode model: its parts contradict one another; train it again")
 	}
-	*m = out
+	*m = *newModel(out.features, out.base, out.trees)
 	return nil
 }
 

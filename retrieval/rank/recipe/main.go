@@ -39,7 +39,7 @@ func main() {
 	halves := flag.String("halves", "", "two embedders, a comma between: made without the databases of the first half, and of the second")
 	flag.IntVar(&r.catalogs, "catalogs", 60, "catalogs to learn from, drawn from each set")
 	flag.IntVar(&r.questions, "questions", 120, "questions to learn from in each catalog")
-	flag.Float64Var(&r.twinned, "twins", 0.3, "share of the catalogs in which every database has a near-twin")
+	flag.Float64Var(&r.twinned, "twins", 0.3, "share of the catalogs in which every database has several editions")
 	flag.Float64Var(&r.merged, "merged", 0.3, "share of the catalogs whose databases are schemas of larger ones")
 	flag.IntVar(&r.every, "every", 2, "measure on every so manyth question")
 	flag.Uint64Var(&r.seed, "seed", 1, "of all that is drawn")
@@ -146,7 +146,7 @@ func (r *recipe) learn(ctx context.Context, allowed func(db string) bool, from .
 }
 
 func (r *recipe) measureAll(ctx context.Context, set, from string, m *rank.Model) error {
-	settings := []string{"", namesOnly, withTwins, inGroups}
+	settings := []string{"", namesOnly, inEditions, inGroups}
 	switch set {
 	case "spider_train":
 		settings = append(settings, inGerman)
@@ -203,12 +203,12 @@ func (r *recipe) draw(ctx context.Context, set string, allowed func(db string) b
 			c = unobserved(c)
 		}
 		c = only(c, all[:n])
-		home := map[string]place{}
+		home := homesOf(c)
 		if dice.Float64() < r.merged {
 			c = merge(c, dice, home)
 		}
 		if dice.Float64() < r.twinned {
-			c = twins(c, dice.Uint64())
+			c = editions(c, dice.Uint64(), home)
 		}
 		s, err := catalog.Build(c.Databases, c.Objects)
 		if err != nil {
@@ -227,7 +227,10 @@ func (r *recipe) draw(ctx context.Context, set string, allowed func(db string) b
 		}
 		dice.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
 		known := names(s)
-		for _, q := range pool[:min(r.questions, len(pool))] {
+		for _, q := range pool {
+			if len(l.Examples) == r.questions {
+				break
+			}
 			if q.Evidence != "" && dice.Float64() < hinted {
 				q.Question += "\n" + q.Evidence
 			}
@@ -243,45 +246,86 @@ func (r *recipe) draw(ctx context.Context, set string, allowed func(db string) b
 	return out, nil
 }
 
-// twins adds to each database one to three others that lack a part of its tables and columns, as older or narrower
-// editions would. Questions are never about twins, so that a ranker must see what those lack: a twin's name has the same
-// words, and comes first as often as last.
-func twins(c ingest.Content, seed uint64) ingest.Content {
+// editions puts two to four editions of each database in its place. Each lacks tables and columns of its own, as older or
+// narrower ones would, and all have names of the same words, so that only what they lack tells them apart.
+func editions(c ingest.Content, seed uint64, home homes) ingest.Content {
 	r := rand.New(rand.NewPCG(seed, 3))
-	out := ingest.Content{Databases: slices.Clone(c.Databases), Objects: slices.Clone(c.Objects)}
-	for edition := range 1 + r.IntN(3) {
-		lost := 0.1 + 0.4*r.Float64()
+	var out ingest.Content
+	into := map[string][]string{} // names of the editions, by database
+	add := func(edition int, in map[string]bool) {
 		gone := map[catalog.Ref]bool{}
-		for _, o := range c.Objects {
-			if o.Ref.Kind <= catalog.KindColumn && r.Float64() < lost {
-				gone[o.Ref] = true
-			}
-		}
+		kept := map[string]float64{} // share, by database
 		names := map[string]string{}
 		for _, d := range c.Databases {
-			if names[d.Name] = fmt.Sprintf("copy%d_%s", edition, d.Name); r.IntN(2) == 0 {
-				names[d.Name] = fmt.Sprintf("%s_copy%d", d.Name, edition)
+			if !in[d.Name] {
+				continue
 			}
-		}
-		for _, d := range c.Databases {
+			kept[d.Name] = 0.5 + 0.45*r.Float64()
+			if names[d.Name] = marks[edition] + "_" + d.Name; r.IntN(2) == 0 {
+				names[d.Name] = d.Name + "_" + marks[edition]
+			}
+			into[d.Name] = append(into[d.Name], names[d.Name])
 			d.Name = names[d.Name]
 			out.Databases = append(out.Databases, d)
 		}
 		for _, o := range c.Objects {
-			if slices.ContainsFunc(o.Names(), func(ref catalog.Ref) bool { return gone[ref] || gone[ref.TableRef()] }) {
+			if o.Ref.Kind <= catalog.KindColumn && in[o.Ref.Database] && r.Float64() > math.Sqrt(kept[o.Ref.Database]) {
+				gone[o.Ref] = true
+			}
+		}
+		for _, o := range c.Objects {
+			if slices.ContainsFunc(o.Names(), func(ref catalog.Ref) bool { return !in[ref.Database] || gone[ref] || gone[ref.TableRef()] }) {
 				continue
 			}
 			if o.Table != nil {
 				o.Table = narrowed(&o, gone)
 			}
 			if o.Relationship != nil {
-				o.Ref.Name += fmt.Sprintf(" of edition %d", edition)
+				o.Ref.Name += " of " + marks[edition]
 			}
 			out.Objects = append(out.Objects, moved(o, func(ref catalog.Ref) catalog.Ref {
 				ref.Database = names[ref.Database]
 				return ref
 			}))
 		}
+	}
+	many := map[string]int{}
+	for _, d := range c.Databases {
+		many[d.Name] = 2 + r.IntN(len(marks)-1)
+	}
+	for edition := range marks {
+		in := map[string]bool{}
+		for _, d := range c.Databases {
+			in[d.Name] = edition < many[d.Name]
+		}
+		add(edition, in)
+	}
+	for db, at := range home {
+		var places []place
+		for _, p := range at {
+			for _, name := range into[p.database] {
+				places = append(places, place{name, p.schema})
+			}
+		}
+		home[db] = places
+	}
+	return out
+}
+
+// marks are what the names of editions have beside that of the database.
+var marks = [...]string{"first", "second", "third", "fourth"}
+
+// place is where a database went: a database, or a schema of one.
+type place struct{ database, schema string }
+
+// homes are the places of databases, by name in small letters. Of a database in several places each may lack something.
+type homes map[string][]place
+
+// homesOf is where the databases of a content are.
+func homesOf(c ingest.Content) homes {
+	out := homes{}
+	for _, d := range c.Databases {
+		out[strings.ToLower(d.Name)] = []place{{d.Name, ""}}
 	}
 	return out
 }
@@ -314,15 +358,12 @@ func moved(o catalog.Object, to func(catalog.Ref) catalog.Ref) catalog.Object {
 	return o
 }
 
-// place is where a database went: a schema of another one.
-type place struct{ database, schema string }
-
 // most is how many databases are merged into one.
-const most = 12
+const most = 40
 
-// merge makes databases schemas of larger ones, each of one to a dozen: what is learned of databases must not depend on
+// merge makes databases schemas of larger ones, each of one to many: what is learned of databases must not depend on
 // their size.
-func merge(c ingest.Content, dice *rand.Rand, home map[string]place) ingest.Content {
+func merge(c ingest.Content, dice *rand.Rand, home homes) ingest.Content {
 	all := slices.Clone(c.Databases)
 	dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	out := ingest.Content{}
@@ -330,7 +371,7 @@ func merge(c ingest.Content, dice *rand.Rand, home map[string]place) ingest.Cont
 		n := min(len(all), int(math.Pow(most, dice.Float64())))
 		name := all[0].Name + "_group"
 		for _, d := range all[:n] {
-			home[strings.ToLower(d.Name)] = place{name, d.Name}
+			home[strings.ToLower(d.Name)] = []place{{name, d.Name}}
 		}
 		d := all[0]
 		d.Name, d.Dialect = name, catalog.Postgres
@@ -339,7 +380,7 @@ func merge(c ingest.Content, dice *rand.Rand, home map[string]place) ingest.Cont
 	}
 	for _, o := range c.Objects {
 		out.Objects = append(out.Objects, moved(o, func(ref catalog.Ref) catalog.Ref {
-			at := home[strings.ToLower(ref.Database)]
+			at := home[strings.ToLower(ref.Database)][0]
 			ref.Database, ref.Schema = at.database, at.schema
 			return ref
 		}))
@@ -401,23 +442,39 @@ func names(s *catalog.Snapshot) map[string]uint32 {
 	return out
 }
 
-// example looks the gold objects of a question up, where its database went. Names that the catalog lacks are left out.
-func example(known map[string]uint32, home map[string]place, q ingest.Question) rank.Example {
-	e := rank.Example{Question: q.Question, Tables: map[uint32]bool{}, Columns: map[uint32]bool{}, Group: q.DB, Database: q.DB}
-	within := q.DB
-	if at, ok := home[strings.ToLower(q.DB)]; ok {
-		e.Database, within = at.database, at.database+"\x00"+at.schema
-	}
-	find := func(into map[uint32]bool, given []string) {
-		for _, name := range given {
-			if id, ok := known[strings.ToLower(within+"\x00"+strings.ReplaceAll(name, ".", "\x00"))]; ok {
-				into[id] = true
+// example looks the gold objects of a question up. It has no tables if no place holds all that is known anywhere of the
+// answer, or several do.
+func example(known map[string]uint32, home homes, q ingest.Question) rank.Example {
+	var out rank.Example
+	gold := map[string]bool{} // what is known anywhere
+	most, of := 0, 0
+	for _, at := range home[strings.ToLower(q.DB)] {
+		e := rank.Example{Question: q.Question, Tables: map[uint32]bool{}, Columns: map[uint32]bool{}, Group: q.DB, Database: at.database}
+		within := at.database
+		if at.schema != "" {
+			within += "\x00" + at.schema
+		}
+		find := func(into map[uint32]bool, given []string) {
+			for _, name := range given {
+				if id, ok := known[strings.ToLower(within+"\x00"+strings.ReplaceAll(name, ".", "\x00"))]; ok {
+					into[id] = true
+					gold[strings.ToLower(name)] = true
+				}
 			}
 		}
+		find(e.Tables, q.GoldTables)
+		find(e.Columns, q.GoldColumns)
+		switch n := len(e.Tables) + len(e.Columns); {
+		case n > most:
+			out, most, of = e, n, 1
+		case n == most:
+			of++
+		}
 	}
-	find(e.Tables, q.GoldTables)
-	find(e.Columns, q.GoldColumns)
-	return e
+	if of != 1 || most < len(gold) {
+		return rank.Example{}
+	}
+	return out
 }
 
 // figures are sums over questions.
@@ -465,11 +522,11 @@ func recall(gold map[uint32]bool, ranked []uint32, k int) float64 {
 
 // The settings beside the plain one in which a model is measured.
 const (
-	namesOnly = ", names only"
-	withTwins = ", every database with twins"
-	inGroups  = ", grouped, with twins"
-	withHints = ", with hints"
-	inGerman  = ", in German"
+	namesOnly  = ", names only"
+	inEditions = ", in editions"
+	inGroups   = ", grouped, in editions"
+	withHints  = ", with hints"
+	inGerman   = ", in German"
 )
 
 // measure compares the model with sums of evidence over all databases of a set, by questions about those that the embedder
@@ -484,12 +541,12 @@ func (r *recipe) measure(ctx context.Context, set, from, setting string, m *rank
 	if err != nil {
 		return err
 	}
-	home := map[string]place{}
+	home := homesOf(c)
 	if setting == inGroups {
 		c = merge(c, rand.New(rand.NewPCG(1, 4)), home)
 	}
-	if setting == withTwins || setting == inGroups {
-		c = twins(c, 1)
+	if setting == inEditions || setting == inGroups {
+		c = editions(c, 1, home)
 	}
 	s, err := catalog.Build(c.Databases, c.Objects)
 	if err != nil {
