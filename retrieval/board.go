@@ -130,7 +130,7 @@ func newBoard(ctx context.Context, question string, r *Ranker, v acl.View) (*Boa
 
 // understand finds what the question means beyond its words.
 func (b *Board) understand(ctx context.Context, r *Ranker) error {
-	if r.Lexicon != nil {
+	if r.Lexicon != nil && r.Lexicon.snapshot == b.s {
 		said := make([]string, b.words)
 		for i, t := range b.terms[:b.words] {
 			said[i] = t.Said
@@ -140,13 +140,13 @@ func (b *Board) understand(ctx context.Context, r *Ranker) error {
 			return err
 		}
 		for _, k := range [...]catalog.Kind{catalog.KindTable, catalog.KindColumn} {
-			b.meant[k] = r.Lexicon.match(k, b.terms[:b.words], kin, b.families.view)
+			b.meant[k] = r.Lexicon.match(k, b.terms[:b.words], kin, b.visible)
 		}
 		sorts := questionSorts(b.asked)
 		if kin, err = r.Lexicon.kin(ctx, sorts); err != nil {
 			return err
 		}
-		b.sorts = r.Lexicon.match(catalog.KindColumn, make([]Term, len(sorts)), kin, b.families.view)
+		b.sorts = r.Lexicon.match(catalog.KindColumn, make([]Term, len(sorts)), kin, b.visible)
 	}
 	if r.Embedder == nil {
 		return nil
@@ -284,6 +284,9 @@ func (b *Board) TablesOf(place, most int) []Scored {
 // their names rank as one. Most stand for themselves.
 func (b *Board) Leader(id uint32) uint32 { return b.leader(id) }
 
+// Database returns the place in Databases of that of a table in Tables.
+func (b *Board) Database(table uint32) int { return int(b.groupOf[b.row[table]-1]) }
+
 // Table returns the table of a column.
 func (b *Board) Table(column uint32) uint32 { return b.table(column) }
 
@@ -378,14 +381,21 @@ func (b *Board) past(id uint32) float64 {
 
 // order puts the best database first.
 func (b *Board) order() {
-	slices.SortFunc(b.databases, func(x, y group) int {
+	order := make([]*group, len(b.databases))
+	for i := range order {
+		order[i] = &b.databases[i]
+	}
+	slices.SortFunc(order, func(x, y *group) int {
 		return cmp.Or(cmp.Compare(y.score, x.score), cmp.Compare(y.brought, x.brought), cmp.Compare(x.from, y.from))
 	})
-	for g, d := range b.databases {
+	sorted := make([]group, len(order))
+	for g, d := range order {
+		sorted[g] = *d
 		for row := d.from; row < d.to; row++ {
 			b.groupOf[row] = int32(g)
 		}
 	}
+	b.databases = sorted
 }
 
 // count returns the number of objects of a kind that may be queried.
@@ -442,6 +452,7 @@ func (b *Board) gather() {
 		}
 	}
 	// A table that no word speaks for stands with its database: it may lie between those that are meant.
+	b.ranked, b.first, b.databases = make([]uint32, 0, n), make([]uint32, 0, n+1), make([]group, 0, len(b.shape.databases))
 	marks := uint32(0)
 	for _, r := range b.shape.databases {
 		spoken := false

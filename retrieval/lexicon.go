@@ -9,7 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/schemagate/schemagate/acl"
+	"github.com/RoaringBitmap/roaring/v2"
+
 	"github.com/schemagate/schemagate/catalog"
 )
 
@@ -199,12 +200,8 @@ const mostKin = 4
 
 // Match returns, for each term, the objects of a kind in whose names there is a word that means about the same, in id
 // order. A hit's weight is the cosine. Objects in whose name the term itself is are left out.
-func (l *Lexicon) match(kind catalog.Kind, terms []Term, kin [][]kin, v acl.View) [][]Hit {
+func (l *Lexicon) match(kind catalog.Kind, terms []Term, kin [][]kin, visible *roaring.Bitmap) [][]Hit {
 	out := make([][]Hit, len(terms))
-	if v.Snapshot() != l.snapshot {
-		return out
-	}
-	visible := v.Queryables()
 	for i, t := range terms {
 		n := 0
 		for _, k := range kin[i] {

@@ -340,20 +340,26 @@ func (c *chooser) tie(g *lineage.Graph) {
 // wholeDatabase returns all tables of the database that can take part, the chosen ones included, and how many columns
 // they have.
 func (c *chooser) wholeDatabase() (tables []Scored, columns int) {
-	chosen := map[uint32]Scored{}
-	for _, t := range c.sel.tables {
-		chosen[t.ID] = t
+	tables = slices.Clone(c.sel.tables)
+	chosen := map[uint32]bool{}
+	for _, t := range tables {
+		chosen[t.ID] = true
 	}
-	for r := c.s.OfKind(catalog.KindTable); r.From < r.To; r.From++ {
-		t, ok := chosen[r.From]
-		if !ok && c.s.Object(r.From).Ref.Database == c.sel.database && c.takesPart(r.From) {
-			t, ok = c.tableScored(c.leader(r.From)), true
-			t.ID = r.From
+	for _, r := range c.shape.databases {
+		if c.s.Object(r.From).Ref.Database != c.sel.database {
+			continue
 		}
-		if ok {
-			of := c.s.ColumnIDs(r.From)
-			tables, columns = append(tables, t), columns+int(c.askable.CardinalityInRange(uint64(of.From), uint64(of.To)))
+		for ; r.From < r.To; r.From++ {
+			if !chosen[r.From] && c.takesPart(r.From) {
+				t := c.tableScored(c.leader(r.From))
+				t.ID = r.From
+				tables = append(tables, t)
+			}
 		}
+	}
+	for _, t := range tables {
+		of := c.s.ColumnIDs(t.ID)
+		columns += int(c.askable.CardinalityInRange(uint64(of.From), uint64(of.To)))
 	}
 	slices.SortFunc(tables, byScore)
 	return tables, columns

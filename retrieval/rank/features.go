@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/schemagate/schemagate/catalog"
 )
@@ -40,7 +39,7 @@ const rivals = 8
 // databaseFeatures returns the features of the database at a place in databases.
 func (sc *scene) databaseFeatures(at int) row {
 	list := sc.databases
-	var r row
+	r := make(row, 0, databaseFeatures)
 	d := sc.databaseAt[list[at].Name]
 	other := 0
 	if at == 0 {
@@ -82,13 +81,12 @@ func (sc *scene) databaseFeatures(at int) row {
 	// What it says of the words: by place, best anywhere, alone.
 	n := len(sc.terms)
 	var by [places]float64
+	said := make([]float64, n)
 	for p := range places {
-		said := make([]float64, n)
-		for i, t := range sc.ranked {
-			if sc.databaseOf[t.ID] == d {
-				for j, m := range sc.marksOf(i, p) {
-					said[j] = max(said[j], m)
-				}
+		clear(said)
+		for _, i := range rows {
+			for j, m := range sc.marksOf(i, p) {
+				said[j] = max(said[j], m)
 			}
 		}
 		for j, m := range said {
@@ -154,17 +152,18 @@ func (sc *scene) databaseFeatures(at int) row {
 	r.add(sc.valuedIn[d].sum, sc.valuedIn[d].sole)
 	cover := sc.cover(rows)
 	r.add(cover[:]...)
+	// Whether few tables say it, or many say a word each as those of a large database do of any question.
+	r.add(ratio(cover[0], share), ratio(cover[2], share), logOf(size(sc.columnsIn(d), sc.visible)))
 	// Its name.
-	similar, most, nearerNames := sc.board.NameSimilarity(list[at].Name), 0.0, 0
-	for _, other := range list[:min(judgedDatabases, len(list))] {
-		x := sc.board.NameSimilarity(other.Name)
-		if most = max(most, x); x > similar {
+	most, nearerNames := 0.0, 0
+	for _, x := range sc.nameNear {
+		if most = max(most, x); x > sc.nameNear[at] {
 			nearerNames++
 		}
 	}
-	r.add(similar, ratio(similar, most), logOf(nearerNames))
-	named, words := sc.covered(sc.shape.databases[d])
-	r.add(named, words, logOf(size(sc.tablesOf[d], sc.view)), sc.known, logOf(sc.words))
+	r.add(sc.nameNear[at], ratio(sc.nameNear[at], most), logOf(nearerNames))
+	named, words := sc.covered(sc.termsOfDatabase[d])
+	r.add(named, words, logOf(size(sc.tablesOf[d], sc.visible)), sc.known, logOf(sc.words))
 	return r
 }
 
@@ -208,7 +207,7 @@ func (sc *scene) tableFeatures(at int) row {
 	t := list[at]
 	o := sc.s.Object(t.ID)
 	d := sc.databaseOf[t.ID]
-	var r row
+	r := make(row, 0, tableFeatures)
 	score := 0.0
 	if row := sc.databaseRow[d]; row > 0 {
 		score = sc.databases[row-1].Score
@@ -265,11 +264,9 @@ func (sc *scene) tableFeatures(at int) row {
 		}
 		elsewhere := false
 		for i, u := range list {
-			if i == at || sc.databaseOf[u.ID] != d || u.Own <= t.Own {
-				continue
-			}
-			for p := range wholeName {
-				elsewhere = elsewhere || sc.marksOf(i, p)[j] >= 0.8*m
+			if sc.databaseOf[u.ID] == d && u.Own > t.Own && sc.said(i)[j] >= 0.8*m {
+				elsewhere = true
+				break
 			}
 		}
 		if !elsewhere {
@@ -288,7 +285,7 @@ func (sc *scene) tableFeatures(at int) row {
 	}
 	r.add(sc.near[at], ratio(sc.near[at], nearest), logOf(closer))
 	r.add(sc.valued[t.ID].sum, sc.valued[t.ID].sole)
-	named, words := sc.covered(o.Ref.Table)
+	named, words := sc.covered(sc.termsOf(t.ID))
 	r.add(named, words, named*words)
 	// What it joins.
 	var joined, joinedOwn float64
@@ -305,7 +302,7 @@ func (sc *scene) tableFeatures(at int) row {
 	}
 	r.add(logOf(degree), ratio(joined, top), ratio(joinedOwn, float64(degree)*top))
 	all, near := sc.namesakes(o)
-	r.add(logOf(all), logOf(near), logOf(size(sc.s.ColumnIDs(t.ID), sc.view)), logOf(size(sc.tablesOf[d], sc.view)), sc.known, logOf(sc.words))
+	r.add(logOf(all), logOf(near), logOf(size(sc.s.ColumnIDs(t.ID), sc.visible)), logOf(size(sc.tablesOf[d], sc.visible)), sc.known, logOf(sc.words))
 	return r
 }
 
@@ -316,7 +313,7 @@ func (sc *scene) opened(table uint32) []uint32 {
 		if !sc.visible.Contains(r.From) {
 			continue
 		}
-		if sc.columnOwn[r.From-sc.columns.From] > 0 {
+		if at, _ := sc.place(r.From); sc.columnOwn[at] > 0 {
 			named = append(named, r.From)
 		} else {
 			rest = append(rest, r.From)
@@ -337,7 +334,7 @@ type candidate struct {
 // candidates lists the columns of the tables thought best, with what the question's words say of them.
 func (sc *scene) candidates(databases, tables judged) []candidate {
 	var out []candidate
-	at := make([]int32, sc.columns.Len()) // by column, counted from the first: 1 + its place in out
+	places := make([]int32, len(sc.columnOwn)) // by place of a column: 1 + its place in out
 	order := make([]int, len(tables.p))
 	for i, r := range tables.rank {
 		order[r] = i
@@ -353,22 +350,24 @@ func (sc *scene) candidates(databases, tables judged) []candidate {
 		in[d]++
 		for _, c := range sc.opened(sc.ranked[row].ID) {
 			out = append(out, candidate{id: c, table: row})
-			at[c-sc.columns.From] = int32(len(out))
+			at, _ := sc.place(c)
+			places[at] = int32(len(out))
 		}
 	}
 	for i, hits := range sc.columnHits {
 		best := map[int]float64{} // by table
 		for _, h := range hits {
-			if j := at[h.ID-sc.columns.From]; j > 0 {
-				best[out[j-1].table] = max(best[out[j-1].table], h.Weight)
+			if at, ok := sc.place(h.ID); ok && places[at] > 0 {
+				table := out[places[at]-1].table
+				best[table] = max(best[table], h.Weight)
 			}
 		}
 		for _, h := range hits {
-			j := at[h.ID-sc.columns.From]
-			if j == 0 {
+			at, ok := sc.place(h.ID)
+			if !ok || places[at] == 0 {
 				continue
 			}
-			c := &out[j-1]
+			c := &out[places[at]-1]
 			x := sc.worth[i] * h.Weight
 			c.by[h.Where] += x
 			c.share += x
@@ -423,7 +422,7 @@ func (sc *scene) columnFeatures(list []candidate, databases, tables judged) []ro
 	for i, c := range list {
 		o := sc.s.Object(c.id)
 		t := sc.ranked[c.table]
-		var r row
+		r := make(row, 0, columnFeatures)
 		databases.add(&r, sc.databaseRow[sc.databaseOf[t.ID]]-1)
 		tables.add(&r, c.table)
 		r.add(ratio(c.share, top), logOf(ranks.rank[i]), ratio(c.share, topHere[c.table]), logOf(rankHere[i]))
@@ -433,20 +432,20 @@ func (sc *scene) columnFeatures(list []candidate, databases, tables judged) []ro
 		r.add(sc.sorts[c.id], ratio(sc.sorts[c.id], sorts[c.table]))
 		r.add(sc.valued[c.id].sum, sc.valued[c.id].sole)
 		verbatim := 0.0
-		if list := sc.shape.words[o.Ref.Column]; len(list) > 0 && strings.Contains(sc.sequence, " "+strings.Join(list, " ")+" ") {
-			verbatim = float64(len(list))
+		name, tableName := sc.termsOf(c.id), sc.termsOf(t.ID)
+		if sc.verbatim(name) {
+			verbatim = float64(len(name))
 		}
 		r.add(verbatim)
-		named, words := sc.covered(o.Ref.Column)
+		named, words := sc.covered(name)
 		// Words of the name that are in the question or the table's name: the id of "race" in the table "races".
 		within := 0.0
-		tableWords := sc.shape.words[o.Ref.Table]
-		for _, w := range sc.shape.words[o.Ref.Column] {
-			if sc.asked[w] || slices.Contains(tableWords, w) {
+		for _, w := range name {
+			if sc.asked[w] || slices.Contains(tableName, w) {
 				within += ratio(1, words)
 			}
 		}
-		tableNamed, _ := sc.covered(o.Ref.Table)
+		tableNamed, _ := sc.covered(tableName)
 		r.add(named, words, named*words, within, tableNamed)
 		// Keys, and how good the tables are that they lead to.
 		var leads float64
@@ -466,7 +465,7 @@ func (sc *scene) columnFeatures(list []candidate, databases, tables judged) []ro
 		}
 		r.add(key, logOf(joins), leads, leads*ratio(tables.p[c.table], tables.best))
 		isName, isID := 0.0, 0.0
-		for _, w := range sc.shape.words[o.Ref.Column] {
+		for _, w := range name {
 			switch w {
 			case "name", "titl":
 				isName = 1
@@ -476,7 +475,7 @@ func (sc *scene) columnFeatures(list []candidate, databases, tables judged) []ro
 		}
 		all, near := sc.namesakes(o)
 		columns := sc.s.ColumnIDs(t.ID)
-		visible, before := size(columns, sc.view), size(catalog.Range{From: columns.From, To: c.id}, sc.view)
+		visible, before := size(columns, sc.visible), size(catalog.Range{From: columns.From, To: c.id}, sc.visible)
 		r.add(isName, isID, logOf(all), logOf(near), logOf(visible), ratio(float64(before), float64(visible)), sc.known, logOf(sc.words))
 		out[i] = r
 	}
@@ -526,7 +525,7 @@ func (sc *scene) tableAgainFeatures(list []candidate, columns []float64, tables 
 				likelier++
 			}
 		}
-		var r row
+		r := make(row, 0, tableAgainFeatures)
 		r.add(logit(tables.given[i]), logOf(likelier), ratio(tables.given[i], given))
 		r.add(logit(own.best), logit(own.second), own.expected, own.any, own.wins, float64(own.many))
 		r.add(ratio(own.best, most.best), logOf(better), ratio(own.expected, most.expected), logOf(fuller))
@@ -549,8 +548,8 @@ func (sc *scene) tableAgainFeatures(list []candidate, columns []float64, tables 
 				}
 			}
 		}
-		named, words := sc.covered(sc.s.Object(t.ID).Ref.Table)
-		r.add(one, two, float64(needed), named, words, logOf(size(sc.s.ColumnIDs(t.ID), sc.view)), sc.known, logOf(sc.words))
+		named, words := sc.covered(sc.termsOf(t.ID))
+		r.add(one, two, float64(needed), named, words, logOf(size(sc.s.ColumnIDs(t.ID), sc.visible)), sc.known, logOf(sc.words))
 		out[i] = r
 	}
 	return out
@@ -655,7 +654,7 @@ func (sc *scene) databaseAgainFeatures(databases, tables judged, list []candidat
 				less += sc.worth[j] * max(0, sums[rival].said[j]-m)
 			}
 		}
-		var r row
+		r := make(row, 0, databaseAgainFeatures)
 		databases.add(&r, i)
 		r.add(logit(likelihood))
 		r.add(s.given[:]...)

@@ -20,7 +20,7 @@ type Model struct {
 
 // How many features each part of a model sees. A model that was trained on other features does not fit.
 const (
-	databaseFeatures      = 47
+	databaseFeatures      = 50
 	tableFeatures         = 38
 	columnFeatures        = 44
 	tableAgainFeatures    = 21
@@ -28,7 +28,7 @@ const (
 )
 
 // The first bytes of an encoded model. The last of them is the version, which changes with the features.
-const magic = "SGRK\x04"
+const magic = "SGRK\x05"
 
 // Name tells the model from others, by what it holds.
 func (m *Model) Name() string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/retrieval"
@@ -42,25 +41,27 @@ type scene struct {
 	*shape
 	board     *retrieval.Board
 	visible   *sight // what may be queried
-	view      *sight // the same
 	databases []retrieval.ScoredDatabase
 	ranked    []retrieval.Scored // tables
 	terms     []retrieval.Term
 	words     int             // the first of terms; the others are compounds
 	asked     map[string]bool // terms
-	sequence  string          // the question's words in order, a space before and after each
+	sequence  []string        // the question's words in order
 
 	columnHits, tableHits [][]retrieval.Hit
 	worth                 []float64 // by term: how rare it is among tables, 1 over all known words; compounds a fifth of that
 	known                 float64   // share of the words that the catalog knows
 
-	databaseRow  []int              // by database: 1 + its place in databases
+	databaseRow  []int              // by database of a judged table: 1 + its place in databases
 	tableRow     []int              // by table: 1 + its place in ranked
 	marks        []float64          // by judged table, place and term
+	anywhere     []float64          // by judged table and term: the best mark at the places before wholeName
 	databaseBest []float64          // by database and term: the best mark of any of its tables, without spoken
 	best         []float64          // by term
 	knownIn      []int              // by term: the number of databases that know it
-	columnOwn    []float64          // by column of a judged table, counted from the first: how much of the question it says
+	firstOf      []int              // by judged table: the place of its first column among those of all judged ones
+	columnOwn    []float64          // by that place: how much of the question a column says
+	nameNear     []float64          // by judged database: similarity of its name to the question
 	near         []float64          // by judged table: similarity of its text to the question
 	valued       map[uint32]valued  // by table or column
 	valuedIn     []valued           // by database
@@ -77,21 +78,22 @@ func newScene(b *retrieval.Board, sh *shape) *scene {
 	terms, words := b.Terms()
 	sc := &scene{
 		shape: sh, board: b, visible: sh.sight(b.Ranked()), databases: b.Databases(), ranked: judgedTables(b), terms: terms, words: words,
-		asked: map[string]bool{}, sequence: " " + strings.Join(retrieval.Terms(b.Question()), " ") + " ",
+		asked: map[string]bool{}, sequence: retrieval.Terms(b.Question()),
 		databaseRow: make([]int, len(sh.databases)), tableRow: make([]int, len(sh.databaseOf)), sorts: map[uint32]float64{},
 	}
-	sc.view = sc.visible
 	for _, t := range terms {
 		sc.asked[t.Text] = true
 	}
-	for i, d := range sc.databases {
-		sc.databaseRow[sh.databaseAt[d.Name]] = i + 1
-	}
-	sc.near = make([]float64, len(sc.ranked))
+	sc.near, sc.firstOf = make([]float64, len(sc.ranked)), make([]int, len(sc.ranked))
+	columns := 0
 	for i, t := range sc.ranked {
+		sc.firstOf[i] = columns
+		columns += sh.s.ColumnIDs(t.ID).Len()
 		sc.tableRow[t.ID] = i + 1
+		sc.databaseRow[sh.databaseOf[t.ID]] = b.Database(t.ID) + 1
 		sc.near[i] = b.Similarity(catalog.KindTable, t.ID)
 	}
+	sc.columnOwn = make([]float64, columns)
 	sc.tableHits, sc.columnHits = b.Hits(catalog.KindTable), b.Hits(catalog.KindColumn)
 	for _, hits := range b.AskedFor() {
 		for _, h := range hits {
@@ -104,12 +106,22 @@ func newScene(b *retrieval.Board, sh *shape) *scene {
 	return sc
 }
 
+// place returns the place of a column among those of all judged tables.
+func (sc *scene) place(column uint32) (at int, ok bool) {
+	table := sc.table(column)
+	row := sc.tableRow[table]
+	if row == 0 {
+		return 0, false
+	}
+	return sc.firstOf[row-1] + int(column-sc.s.ColumnIDs(table).From), true
+}
+
 // weigh finds how rare each term is among the tables that the view shows.
 func (sc *scene) weigh() {
 	n := len(sc.terms)
 	sc.worth, sc.knownIn = make([]float64, n), make([]int, n)
 	seen, seenDatabase := make([]int, len(sc.databaseOf)), make([]int, len(sc.shape.databases))
-	tables := float64(size(sc.s.OfKind(catalog.KindTable), sc.view))
+	tables := float64(size(sc.s.OfKind(catalog.KindTable), sc.visible))
 	var sum float64
 	for i := range sc.terms {
 		df := 0
@@ -150,14 +162,16 @@ func (sc *scene) weigh() {
 // mark notes the strongest hit of each term by table and place.
 func (sc *scene) mark() {
 	n := len(sc.terms)
-	sc.marks = make([]float64, len(sc.ranked)*int(places)*n)
+	sc.marks, sc.anywhere = make([]float64, len(sc.ranked)*int(places)*n), make([]float64, len(sc.ranked)*n)
 	sc.databaseBest, sc.best = make([]float64, len(sc.shape.databases)*n), make([]float64, n)
-	sc.columnOwn = make([]float64, sc.columns.Len())
-	whole := map[string]float64{} // by name: what it counts for if the question says all of it
 	note := func(term int, table uint32, p place, weight float64) {
 		if row := sc.tableRow[table]; row > 0 {
 			m := &sc.marks[((row-1)*int(places)+int(p))*n+term]
 			*m = max(*m, weight)
+			if p < wholeName {
+				m := &sc.anywhere[(row-1)*n+term]
+				*m = max(*m, weight)
+			}
 		}
 		if p != spoken {
 			d := &sc.databaseBest[sc.databaseOf[table]*n+term]
@@ -175,14 +189,14 @@ func (sc *scene) mark() {
 				p = tableMeant
 			}
 			note(i, h.ID, p, h.Weight)
-			sc.noteWhole(whole, i, h.ID, h.ID)
+			sc.noteWhole(i, h.ID, h.ID)
 		}
 		for _, h := range sc.columnHits[i] {
 			p := [...]place{retrieval.FieldName: columnName, retrieval.FieldText: columnText, retrieval.FieldValue: columnValue, retrieval.FieldMeaning: columnMeant}[h.Where]
 			note(i, sc.table(h.ID), p, h.Weight)
-			if sc.tableRow[sc.table(h.ID)] > 0 {
-				sc.columnOwn[h.ID-sc.columns.From] += sc.worth[i] * h.Weight
-				sc.noteWhole(whole, i, sc.table(h.ID), h.ID)
+			if at, ok := sc.place(h.ID); ok {
+				sc.columnOwn[at] += sc.worth[i] * h.Weight
+				sc.noteWhole(i, sc.table(h.ID), h.ID)
 			}
 		}
 	}
@@ -202,33 +216,24 @@ func (sc *scene) mark() {
 
 // noteWhole notes a word in the name of an object of a judged table if the question says all words of that name. Names
 // of several words count more: they are seldom said by chance.
-func (sc *scene) noteWhole(known map[string]float64, term int, table, id uint32) {
-	row, name := sc.tableRow[table], own(sc.s.Object(id).Ref)
-	if row == 0 {
+func (sc *scene) noteWhole(term int, table, id uint32) {
+	row, name := sc.tableRow[table], sc.termsOf(id)
+	if row == 0 || !slices.Contains(name, sc.terms[term].Text) {
 		return
 	}
-	counts, ok := known[name]
-	if !ok {
-		if share, words := sc.covered(name); share == 1 {
-			counts = 1 - 1/(1+words)
+	for _, w := range name {
+		if !sc.asked[w] {
+			return
 		}
-		known[name] = counts
 	}
-	if counts > 0 && slices.Contains(sc.shape.words[name], sc.terms[term].Text) {
-		m := &sc.marksOf(row-1, wholeName)[term]
-		*m = max(*m, counts)
-	}
+	m := &sc.marksOf(row-1, wholeName)[term]
+	*m = max(*m, 1-1/(1+float64(len(name))))
 }
 
 // said returns how strongly a judged table or its columns say each term.
 func (sc *scene) said(row int) []float64 {
-	out := make([]float64, len(sc.terms))
-	for p := range wholeName {
-		for j, m := range sc.marksOf(row, p) {
-			out[j] = max(out[j], m)
-		}
-	}
-	return out
+	n := len(sc.terms)
+	return sc.anywhere[row*n:][:n]
 }
 
 // cover returns how much of the question the best table of a list of judged ones says, the best two and the best three.
@@ -269,17 +274,26 @@ func (sc *scene) marksOf(row int, p place) []float64 {
 }
 
 // covered returns the share of a name's words that the question says, weighed by nothing, and their number.
-func (sc *scene) covered(name string) (share, words float64) {
-	list := sc.shape.words[name]
-	for _, w := range list {
+func (sc *scene) covered(name []string) (share, words float64) {
+	for _, w := range name {
 		if sc.asked[w] {
 			share++
 		}
 	}
-	if len(list) > 0 {
-		share /= float64(len(list))
+	if len(name) > 0 {
+		share /= float64(len(name))
 	}
-	return share, float64(len(list))
+	return share, float64(len(name))
+}
+
+// verbatim reports whether the question says a name, all of its words side by side.
+func (sc *scene) verbatim(name []string) bool {
+	for i := 0; len(name) > 0 && i+len(name) <= len(sc.sequence); i++ {
+		if slices.Equal(sc.sequence[i:i+len(name)], name) {
+			return true
+		}
+	}
+	return false
 }
 
 // namesakes returns how many other objects that the view shows bear an object's name, in all and in its own database.

@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -133,9 +134,20 @@ func checksum(db string) uint32 { return crc32.ChecksumIEEE([]byte(strings.ToLow
 
 // learn trains a model on the databases of some sets that are allowed.
 func (r *recipe) learn(ctx context.Context, allowed func(db string) bool, from ...string) (*rank.Model, error) {
-	var lessons []rank.Lesson
+	groups := [][]string{}
 	for _, set := range from {
-		l, err := r.draw(ctx, set, allowed)
+		groups = append(groups, []string{set})
+	}
+	if len(from) > 1 {
+		groups = append(groups, from)
+	}
+	var lessons []rank.Lesson
+	for _, sets := range groups {
+		m, err := r.read(ctx, sets...)
+		if err != nil {
+			return nil, err
+		}
+		l, err := r.draw(ctx, m, allowed)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +158,7 @@ func (r *recipe) learn(ctx context.Context, allowed func(db string) bool, from .
 }
 
 func (r *recipe) measureAll(ctx context.Context, set, from string, m *rank.Model) error {
-	settings := []string{"", namesOnly, inEditions, inGroups}
+	settings := []string{"", namesOnly, inEditions, inGroups, amongAll}
 	switch set {
 	case "spider_train":
 		settings = append(settings, inGerman)
@@ -168,33 +180,48 @@ const (
 	germans = 0.15 // in German
 )
 
-// draw makes catalogs of 3 to all databases of a set, some without descriptions and samples, each with questions about
-// databases of one half that are allowed.
-func (r *recipe) draw(ctx context.Context, set string, allowed func(db string) bool) ([]rank.Lesson, error) {
-	asked, err := ingest.Questions(r.bench, set)
-	if err != nil {
-		return nil, err
-	}
-	byDatabase, inSet := map[string][]ingest.Question{}, map[string]bool{}
-	for _, q := range asked {
-		inSet[strings.ToLower(q.DB)] = true
-		if len(q.GoldTables) > 0 && allowed(q.DB) {
-			byDatabase[strings.ToLower(q.DB)] = append(byDatabase[strings.ToLower(q.DB)], q)
-		}
-	}
-	dice := rand.New(rand.NewPCG(r.seed, 2))
-	var variants []ingest.Content
-	for i, b := range [...]ingest.Bench{{}, {NamesOnly: true}, {DropDescriptions: 0.5}} {
-		b.Dir, b.Set, b.Seed = r.bench, set, r.seed+uint64(i)
-		c, err := b.Read(ctx, nil)
+// material is what lessons are drawn from: the questions and databases of one set, or of several.
+type material struct {
+	variants []ingest.Content             // with all there is, names only, half of the descriptions
+	asked    map[string][]ingest.Question // by database in small letters
+}
+
+// read reads sets. Where two have a database of one name, it is the first set's.
+func (r *recipe) read(ctx context.Context, sets ...string) (material, error) {
+	m := material{variants: make([]ingest.Content, 3), asked: map[string][]ingest.Question{}}
+	for _, set := range sets {
+		asked, err := ingest.Questions(r.bench, set)
 		if err != nil {
-			return nil, err
+			return m, err
 		}
-		variants = append(variants, only(c, slices.DeleteFunc(slices.Clone(c.Databases), func(d catalog.Database) bool { return !inSet[strings.ToLower(d.Name)] })))
+		own := map[string][]ingest.Question{}
+		for _, q := range asked {
+			if db := strings.ToLower(q.DB); m.asked[db] == nil {
+				own[db] = append(own[db], q)
+			}
+		}
+		for i, b := range [...]ingest.Bench{{}, {NamesOnly: true}, {DropDescriptions: 0.5}} {
+			b.Dir, b.Set, b.Seed = r.bench, set, r.seed+uint64(i)
+			c, err := b.Read(ctx, nil)
+			if err != nil {
+				return m, err
+			}
+			c = only(c, slices.DeleteFunc(slices.Clone(c.Databases), func(d catalog.Database) bool { return own[strings.ToLower(d.Name)] == nil }))
+			m.variants[i].Databases = append(m.variants[i].Databases, c.Databases...)
+			m.variants[i].Objects = append(m.variants[i].Objects, c.Objects...)
+		}
+		maps.Copy(m.asked, own)
 	}
+	return m, nil
+}
+
+// draw makes catalogs of 3 to all databases, some without descriptions and samples, each with questions about databases of
+// one half that are allowed. Each database, however large, is asked about equally often.
+func (r *recipe) draw(ctx context.Context, m material, allowed func(db string) bool) ([]rank.Lesson, error) {
+	dice := rand.New(rand.NewPCG(r.seed, 2))
 	var out []rank.Lesson
 	for range r.catalogs {
-		c := variants[dice.IntN(len(variants))]
+		c := m.variants[dice.IntN(len(m.variants))]
 		all := slices.Clone(c.Databases)
 		dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		asksAbout := dice.IntN(2)
@@ -219,31 +246,51 @@ func (r *recipe) draw(ctx context.Context, set string, allowed func(db string) b
 			return nil, err
 		}
 		l := rank.Lesson{Ranker: ranker, View: acl.Everything(s)}
-		var pool []ingest.Question
-		for _, d := range all[:n] {
-			if half(d.Name) == asksAbout {
-				pool = append(pool, byDatabase[strings.ToLower(d.Name)]...)
-			}
-		}
-		dice.Shuffle(len(pool), func(i, j int) { pool[i], pool[j] = pool[j], pool[i] })
+		byHome := map[string][]rank.Example{}
 		known := names(s)
-		for _, q := range pool {
-			if len(l.Examples) == r.questions {
-				break
+		for _, d := range all[:n] {
+			if half(d.Name) != asksAbout || !allowed(d.Name) {
+				continue
 			}
-			if q.Evidence != "" && dice.Float64() < hinted {
-				q.Question += "\n" + q.Evidence
-			}
-			if q.QuestionDE != "" && dice.Float64() < germans {
-				q.Question = q.QuestionDE
-			}
-			if e := example(known, home, q); len(e.Tables) > 0 {
-				l.Examples = append(l.Examples, e)
+			for _, q := range m.asked[strings.ToLower(d.Name)] {
+				if q.Evidence != "" && dice.Float64() < hinted {
+					q.Question += "\n" + q.Evidence
+				}
+				if q.QuestionDE != "" && dice.Float64() < germans {
+					q.Question = q.QuestionDE
+				}
+				if e := example(known, home, q); len(e.Tables) > 0 {
+					byHome[e.Database] = append(byHome[e.Database], e)
+				}
 			}
 		}
+		l.Examples = evenly(byHome, r.questions, dice)
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// evenly draws examples of all databases in turn.
+func evenly(of map[string][]rank.Example, most int, dice *rand.Rand) []rank.Example {
+	names := slices.Sorted(maps.Keys(of))
+	for _, name := range names {
+		list := of[name]
+		dice.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	dice.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	var out []rank.Example
+	for turn := 0; len(out) < most; turn++ {
+		before := len(out)
+		for _, name := range names {
+			if turn < len(of[name]) && len(out) < most {
+				out = append(out, of[name][turn])
+			}
+		}
+		if len(out) == before {
+			break
+		}
+	}
+	return out
 }
 
 // editions puts two to four editions of each database in its place. Each lacks tables and columns of its own, as older or
@@ -527,19 +574,28 @@ const (
 	inGroups   = ", grouped, in editions"
 	withHints  = ", with hints"
 	inGerman   = ", in German"
+	amongAll   = ", among the databases of both sets"
 )
 
 // measure compares the model with sums of evidence over all databases of a set, by questions about those that the embedder
 // did not learn from.
-func (r *recipe) measure(ctx context.Context, set, from, setting string, m *rank.Model) error {
+func (r *recipe) measure(ctx context.Context, set, from, setting string, model *rank.Model) error {
 	asked, err := ingest.Questions(r.bench, set)
 	if err != nil {
 		return err
 	}
 	asked = slices.DeleteFunc(asked, func(q ingest.Question) bool { return !heldOut(q.DB) })
-	c, err := ingest.Bench{Dir: r.bench, Set: set, NamesOnly: setting == namesOnly}.Read(ctx, nil)
+	among := []string{set}
+	if setting == amongAll || setting == inGroups {
+		among = sets[:]
+	}
+	m, err := r.read(ctx, among...)
 	if err != nil {
 		return err
+	}
+	c := m.variants[0]
+	if setting == namesOnly {
+		c = m.variants[1]
 	}
 	home := homesOf(c)
 	if setting == inGroups {
@@ -556,12 +612,13 @@ func (r *recipe) measure(ctx context.Context, set, from, setting string, m *rank
 	if err != nil {
 		return err
 	}
-	judged := sums.With(rank.New(m, s))
+	judged := sums.With(rank.New(model, s))
 	v, known := acl.Everything(s), names(s)
 	var plain, learned figures
 	var took time.Duration
-	for i := 0; i < len(asked); i += r.every {
-		q := asked[i]
+	var examples []rank.Example
+	byHome := map[string][]rank.Example{}
+	for i, q := range asked {
 		switch setting {
 		case withHints:
 			q.Question += "\n" + q.Evidence
@@ -572,6 +629,16 @@ func (r *recipe) measure(ctx context.Context, set, from, setting string, m *rank
 		if len(e.Tables) == 0 || q.Question == "" {
 			continue
 		}
+		if setting == inGroups {
+			byHome[e.Database] = append(byHome[e.Database], e)
+		} else if i%r.every == 0 {
+			examples = append(examples, e)
+		}
+	}
+	if setting == inGroups {
+		examples = evenly(byHome, len(asked)/r.every, rand.New(rand.NewPCG(1, 5)))
+	}
+	for _, e := range examples {
 		ranking, err := sums.Rank(ctx, e.Question, v)
 		if err != nil {
 			return err
