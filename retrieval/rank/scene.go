@@ -84,6 +84,9 @@ func newScene(b *retrieval.Board, sh *shape) *scene {
 	for _, t := range terms {
 		sc.asked[t.Text] = true
 	}
+	for _, d := range sc.databases[:min(judgedDatabases, len(sc.databases))] {
+		sc.nameNear = append(sc.nameNear, b.NameSimilarity(d.Name))
+	}
 	sc.near, sc.firstOf = make([]float64, len(sc.ranked)), make([]int, len(sc.ranked))
 	columns := 0
 	for i, t := range sc.ranked {
