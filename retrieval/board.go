@@ -324,7 +324,9 @@ func (b *Board) judge(j Judge) {
 		tables[row] = Judged{ID: t, Score: b.scale * b.tableScored(t).Score}
 	}
 	for _, t := range given.Tables {
-		tables[b.row[t.ID]-1] = t
+		if row := b.row[t.ID]; row > 0 {
+			tables[row-1] = t
+		}
 	}
 	columns := make(map[uint32]Judged, len(given.Columns))
 	for _, c := range given.Columns {

@@ -87,10 +87,11 @@ func Try(ctx context.Context, questions []rank.Example, v acl.View, before, afte
 func outcomes(ctx context.Context, questions []rank.Example, v acl.View, r *retrieval.Ranker) ([]Outcome, error) {
 	out := make([]Outcome, len(questions))
 	for i, q := range questions {
-		ranking, err := r.Rank(ctx, q.Question, v)
+		b, err := r.Board(ctx, q.Question, v)
 		if err != nil {
 			return nil, fmt.Errorf("eval: question %d: %w", i+1, err)
 		}
+		ranking, q := b.Ranking(), q.Led(b)
 		tables := ids(ranking.Tables)
 		o := &out[i]
 		o.ID, o.GoldTables, o.GoldColumns = fmt.Sprint(i+1), len(q.Tables), len(q.Columns)

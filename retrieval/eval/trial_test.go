@@ -23,7 +23,7 @@ func (f favourite) Judge(b *retrieval.Board) retrieval.Judgement {
 func TestATrialTellsBetterFromWorseAndLittleFromEnough(t *testing.T) {
 	objects := []catalog.Object{}
 	for i := range 20 {
-		name := fmt.Sprintf("order_%02d", i)
+		name := "order_" + string(rune('a'+i))
 		objects = append(objects,
 			catalog.Object{Ref: catalog.TableRef("shop", "", name), Description: "orders", Table: &catalog.Table{}},
 			catalog.Object{Ref: catalog.ColumnRef("shop", "", name, "amount"), Column: &catalog.Column{Type: "int"}})
@@ -79,5 +79,28 @@ func TestATrialTellsBetterFromWorseAndLittleFromEnough(t *testing.T) {
 		if got, err := Try(t.Context(), half(n), acl.Everything(s), &retrieval.Ranker{Index: x, Judge: favourite(func(*retrieval.Board) uint32 { return 18 })}, good); err != nil || got.Verdict != want {
 			t.Errorf("%d of 30: %+v, %v; want %s", n, got, err, want)
 		}
+	}
+}
+
+// Daily partitions rank as one, so whoever finds any of them has found the one that was meant.
+func TestATrialTakesPartitionsForOne(t *testing.T) {
+	var objects []catalog.Object
+	for day := range 3 {
+		name := fmt.Sprintf("orders_2024010%d", day+1)
+		objects = append(objects,
+			catalog.Object{Ref: catalog.TableRef("shop", "", name), Table: &catalog.Table{}},
+			catalog.Object{Ref: catalog.ColumnRef("shop", "", name, "amount"), Column: &catalog.Column{Type: "int"}})
+	}
+	s, err := catalog.Build([]catalog.Database{{Name: "shop", Dialect: catalog.SQLite}}, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _ := s.ID(catalog.TableRef("shop", "", "orders_20240101"))
+	amount, _ := s.ID(catalog.ColumnRef("shop", "", "orders_20240101", "amount"))
+	r := &retrieval.Ranker{Index: local.New(s)}
+	asked := []rank.Example{{Question: "amount of orders", Database: "shop", Tables: map[uint32]bool{first: true}, Columns: map[uint32]bool{amount: true}}}
+	got, err := Try(t.Context(), asked, acl.Everything(s), r, r)
+	if err != nil || got.After["table_recall_5"] != 100 || got.After["column_recall_10"] != 100 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

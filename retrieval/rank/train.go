@@ -27,6 +27,19 @@ type Example struct {
 	Group string
 }
 
+// Led is the example with an answer of tables that rank for themselves: of alike ones the leader.
+func (e *Example) Led(b *retrieval.Board) *Example {
+	out := *e
+	out.Tables, out.Columns = map[uint32]bool{}, map[uint32]bool{}
+	for id := range e.Tables {
+		out.Tables[b.Leader(id)] = true
+	}
+	for id := range e.Columns {
+		out.Columns[b.Leader(id)] = true
+	}
+	return &out
+}
+
 // DefaultConfig learns less from each lesson than boost's: trees that fit their own catalogs closely are worse on others.
 var DefaultConfig = boost.Config{
 	Trees: 120, Leaves: 8, MinLeaf: 200, Bins: 64, LearningRate: 0.08, Shrink: 30, RowShare: 0.7, FeatureShare: 0.7,
@@ -140,7 +153,7 @@ func (t *trainer) stage(what stage, features int, rows func(*boost.Rows, *scene,
 			if err != nil {
 				return out, err
 			}
-			rows(&got, newScene(b, t.shapes[i]), e, &t.models[own], rand.New(rand.NewPCG(t.seed, uint64(i)<<32|uint64(j))))
+			rows(&got, newScene(b, t.shapes[i]), e.Led(b), &t.models[own], rand.New(rand.NewPCG(t.seed, uint64(i)<<32|uint64(j))))
 			for k := range sets {
 				if k != own {
 					sets[k].Values = append(sets[k].Values, got.Values...)
