@@ -360,12 +360,16 @@ func (b *Board) fits() bool {
 	if b.near[catalog.KindTable] == nil {
 		return b.coverage >= leastSaid
 	}
-	if b.coverage >= leastCoverage {
+	said, meant := leastCoverage, leastMeant
+	if foreign(b.asked) {
+		said, meant = leastForeign, leastForeignMeant
+	}
+	if b.coverage >= said {
 		return true
 	}
 	for _, near := range b.near {
 		for _, similarity := range near {
-			if similarity >= leastMeant {
+			if similarity >= meant {
 				return true
 			}
 		}

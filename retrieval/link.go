@@ -31,6 +31,9 @@ const (
 	leastCoverage = 0.26 // below it nothing fits, unless something means what the question means:
 	leastMeant    = 0.40 // a similarity
 	leastSaid     = 0.14 // coverage where no vectors can tell
+
+	leastForeign      = 0.10 // likewise for questions in another language
+	leastForeignMeant = 0.33
 )
 
 // Config bounds a linker.

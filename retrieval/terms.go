@@ -37,13 +37,11 @@ func QuestionTerms(question string) (terms, compounds []Term) {
 	var said []word
 	eachWord(question, func(s, t string) { said = append(said, word{s, t}) })
 	stop := func(w string) bool { return stopWords[w] }
-	german := 0
-	for _, w := range said {
-		if germanMarks[w.said] {
-			german++
-		}
+	list := make([]string, len(said))
+	for i, w := range said {
+		list[i] = w.said
 	}
-	if german*germanShare >= len(said) && german > 1 {
+	if german(list) {
 		stop = func(w string) bool { return stopWords[w] || germanStopWords[w] }
 	}
 	seen := map[string]bool{}
@@ -219,6 +217,24 @@ var stopWords = func() map[string]bool {
 	}
 	return out
 }()
+
+// german reports whether words are of a German sentence.
+func german(words []string) bool {
+	marks := 0
+	for _, w := range words {
+		if germanMarks[w] {
+			marks++
+		}
+	}
+	return marks > 1 && marks*germanShare >= len(words)
+}
+
+// foreign reports whether a question is in another language than names mostly are. Its words are seldom those of the catalog.
+func foreign(question string) bool {
+	var words []string
+	eachWord(question, func(said, _ string) { words = append(words, said) })
+	return german(words) || strings.ContainsFunc(question, isIdeograph)
+}
 
 // germanShare is the share of the words, one in so many, that must be of German alone for a question to be German.
 const germanShare = 8
