@@ -9,8 +9,6 @@ import (
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
-	"github.com/schemagate/schemagate/retrieval"
-	"github.com/schemagate/schemagate/retrieval/local"
 )
 
 // warehouse draws a catalog of about so many columns: names repeat across tables, and descriptions are short.
@@ -69,7 +67,7 @@ func bench(b *testing.B, f func(b *testing.B, y system, v acl.View, question str
 	for _, size := range []int{800, 10_000, 100_000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			s := warehouse(size)
-			y, v := newSystem(b, s, 5000), acl.Everything(s)
+			y, v := fullSystem(b, s, 5000), acl.Everything(s)
 			for _, q := range benchQuestions {
 				f(b, y, v, q)
 			}
@@ -94,31 +92,8 @@ func BenchmarkLink(b *testing.B) {
 
 func BenchmarkRank(b *testing.B) {
 	bench(b, func(b *testing.B, y system, v acl.View, question string) {
-		if r := retrieval.Rank(question, y.index, v); len(r.Tables) == 0 {
-			b.Fatal("nothing ranked")
+		if r, err := y.ranker.Rank(context.Background(), question, v); err != nil || len(r.Tables) == 0 {
+			b.Fatal(err, len(r.Tables))
 		}
 	})
-}
-
-func BenchmarkMatch(b *testing.B) {
-	bench(b, func(b *testing.B, y system, v acl.View, question string) {
-		terms, _ := retrieval.QuestionTerms(question)
-		if hits := y.index.Match(catalog.KindColumn, terms, v); len(hits) == 0 {
-			b.Fatal("nothing found")
-		}
-	})
-}
-
-// An index is built once an edition.
-func BenchmarkIndex(b *testing.B) {
-	for _, size := range []int{800, 10_000, 100_000} {
-		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			s := warehouse(size)
-			b.ReportAllocs()
-			for b.Loop() {
-				local.New(s)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(size), "ns/column")
-		})
-	}
 }

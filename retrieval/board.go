@@ -308,7 +308,7 @@ func (b *Board) SpokenFor(id uint32) []uint32 {
 // unjudged is the greatest score of what no judge thought worth judging. It keeps its order.
 const unjudged = 1e-6
 
-// judge replaces the sums of evidence by what a judge makes of them.
+// judge replaces the sums of evidence by what a judge makes of them. What the judge names that is not ranked counts nothing.
 func (b *Board) judge(j Judge) {
 	given := j.Judge(b)
 	most := 0.0 // of what can be said for a column
@@ -324,13 +324,15 @@ func (b *Board) judge(j Judge) {
 		tables[row] = Judged{ID: t, Score: b.scale * b.tableScored(t).Score}
 	}
 	for _, t := range given.Tables {
-		if row := b.row[t.ID]; row > 0 {
-			tables[row-1] = t
+		if int(t.ID) < len(b.row) && b.row[t.ID] > 0 {
+			tables[b.row[t.ID]-1] = t
 		}
 	}
 	columns := make(map[uint32]Judged, len(given.Columns))
 	for _, c := range given.Columns {
-		columns[c.ID] = c
+		if b.columns.From <= c.ID && c.ID < b.columns.To && b.visible.Contains(c.ID) && b.row[b.table(c.ID)] > 0 {
+			columns[c.ID] = c
+		}
 	}
 	near := make([]float64, len(b.databases)) // of its tables, the best
 	for id, x := range b.near[catalog.KindTable] {
@@ -349,7 +351,7 @@ func (b *Board) judge(j Judge) {
 		for _, t := range b.ranked[d.from:d.to] {
 			past = max(past, b.past(t))
 		}
-		d.score = b.weigh.fuse(near[i], probability, past)
+		d.score = b.weigh.fuse(chance(catalog.KindTable, near[i]), probability, past)
 	}
 	b.tableJudged, b.columnJudged = tables, columns
 	b.order()
@@ -561,7 +563,7 @@ func (b *Board) tableScored(table uint32) Scored {
 		return Scored{ID: table}
 	}
 	if b.tableJudged != nil {
-		j, near, past := b.tableJudged[row], b.near[catalog.KindTable][table], b.past(table)
+		j, near, past := b.tableJudged[row], chance(catalog.KindTable, b.near[catalog.KindTable][table]), b.past(table)
 		return Scored{ID: table, Score: b.weigh.fuse(near, j.Score, past), Own: b.weigh.fuse(near, j.Given, past)}
 	}
 	return Scored{ID: table, Score: b.tableOwn[row] + databaseForTable*b.databases[b.groupOf[row]].score, Own: b.tableOwn[row]}
@@ -591,7 +593,7 @@ func (b *Board) columnScored(column uint32, inherited float64) Scored {
 	if j, ok := b.columnJudged[column]; ok {
 		score = j.Score
 	}
-	return Scored{ID: column, Score: b.weigh.fuse(b.near[catalog.KindColumn][column], score, b.past(column)), Own: own}
+	return Scored{ID: column, Score: b.weigh.fuse(chance(catalog.KindColumn, b.near[catalog.KindColumn][column]), score, b.past(column)), Own: own}
 }
 
 // speakersScored scores the metrics, relationships or past queries that a word names.

@@ -105,12 +105,6 @@ func TestHistoryIsThePapersAndNothingHiddenIsInIt(t *testing.T) {
 		for range w.int(0, 30) {
 			w.query()
 		}
-		for _, o := range w.objects {
-			if o.Query != nil {
-				o.Query.Count = int64(w.int(0, 4))
-				o.Query.LastRun = today.AddDate(0, 0, -w.int(-1, 90))
-			}
-		}
 		s, err := catalog.Build(w.databases, w.objects)
 		if err != nil {
 			t.Fatal(err)

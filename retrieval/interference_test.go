@@ -7,7 +7,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"pgregory.net/rapid"
@@ -17,13 +19,23 @@ import (
 	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/lineage"
 	"github.com/schemagate/schemagate/retrieval"
+	"github.com/schemagate/schemagate/retrieval/embed"
 	"github.com/schemagate/schemagate/retrieval/local"
+	"github.com/schemagate/schemagate/retrieval/rank"
 	"github.com/schemagate/schemagate/templates"
 )
 
 // vocabulary is small, so that hidden and visible objects share words, and holds short forms next to long ones.
-var vocabulary = strings.Fields(`customer cust cstmr order ord amount amt revenue rev region rgn date dt number no id name status
+var vocabulary = strings.Fields(`customer cust cstmr order ord amount amt revenue rev region rgn date dt dte time year number no id name status
 	price invoice inv payment employee department territory quantity balance account address city shipped 地区 销售 größe`)
+
+// asides are words that no name holds, but that mean what names say, say what is asked for, or end a clause.
+var asides = strings.Fields(`when client purchase turnover town staff salary product goods bought money sold delivered when where who how old many
+	and , Wie viele Kunden Bestellung Umsatz Stadt Mitarbeiter Preis gibt es und nicht die der wann 客户`)
+
+// phrases are what descriptions say between words.
+var phrases = []string{"where the customer lives", "the day on which it was sent", "what was bought", "how much is left in the account",
+	"who works here", "as a share of all", "in euros before tax", "Stadt, in der die Mitarbeiter arbeiten"}
 
 // world draws catalogs. Every name holds a mark that is found nowhere else, so that it can be searched for.
 type world struct {
@@ -52,6 +64,27 @@ func (w *world) mark() string {
 	return "zq" + string(rune('a'+w.marks/676%26)) + string(rune('a'+w.marks/26%26)) + string(rune('a'+w.marks%26)) + "qz"
 }
 
+// question draws a question out of the words of names and values, words that mean about the same, and clauses.
+func (w *world) question() string {
+	words := make([]string, w.int(1, 8))
+	for i := range words {
+		words[i] = w.word()
+		if w.chance(40) {
+			words[i] = rapid.SampledFrom(asides).Draw(w.t, "aside")
+		}
+	}
+	text := strings.Join(words, " ")
+	if w.chance(30) {
+		text += " in " + w.value()
+	}
+	return text
+}
+
+// value draws what a row may hold. One text of many is written in several columns.
+func (w *world) value() string {
+	return strings.TrimSpace(rapid.SampledFrom([]string{"Springfield", "Blue", "Köln", "2024"}).Draw(w.t, "value") + " " + w.words(0, 1))
+}
+
 func (w *world) name() string {
 	return strings.Join([]string{strings.ReplaceAll(w.words(1, 2), " ", "_"), w.mark()}, "_")
 }
@@ -65,6 +98,9 @@ func (w *world) someTable() catalog.Ref { return rapid.SampledFrom(w.tables).Dra
 func (w *world) describe(o *catalog.Object) {
 	if w.chance(50) {
 		o.Description = w.words(1, 6)
+		if w.chance(40) {
+			o.Description += " " + rapid.SampledFrom(phrases).Draw(w.t, "phrase")
+		}
 	}
 	if w.chance(20) {
 		o.Synonyms = []string{w.words(1, 2)}
@@ -118,6 +154,20 @@ func (w *world) table(r catalog.Ref) {
 		w.describe(&c)
 		for range w.int(0, 3) {
 			c.Column.Samples = append(c.Column.Samples, w.words(1, 3))
+		}
+		if w.chance(30) {
+			c.Column.Type = rapid.SampledFrom([]string{"text", "date"}).Draw(w.t, "type")
+		}
+		if w.chance(40) {
+			for range w.int(1, 4) {
+				c.Column.Dictionary = append(c.Column.Dictionary, w.value())
+			}
+			slices.Sort(c.Column.Dictionary)
+			c.Column.Dictionary = slices.Compact(c.Column.Dictionary)
+		}
+		if w.chance(30) {
+			share, distinct := float64(w.int(0, 10))/10, int64(w.int(1, 1e4))
+			c.Column.NullShare, c.Column.Distinct = &share, &distinct
 		}
 		w.columns[r] = append(w.columns[r], c.Ref)
 		own = append(own, c)
@@ -221,7 +271,10 @@ func (w *world) metric() {
 func (w *world) query() {
 	table := w.someTable()
 	c := w.someColumn(table)
-	q := &catalog.Query{Question: w.words(2, 6), SQL: "SELECT " + c.Column + " FROM " + table.Table, Tables: []catalog.Ref{table}, Columns: []catalog.Ref{c}}
+	q := &catalog.Query{
+		Question: w.words(2, 6), SQL: "SELECT " + c.Column + " FROM " + table.Table, Tables: []catalog.Ref{table}, Columns: []catalog.Ref{c},
+		Count: int64(w.int(0, 4)), LastRun: today.AddDate(0, 0, -w.int(-1, 90)),
+	}
 	w.objects = append(w.objects, catalog.Object{Ref: catalog.QueryRef(w.mark()), Query: q})
 }
 
@@ -285,20 +338,51 @@ func (w *world) policy() string {
 // system is a linker with what it stands on.
 type system struct {
 	snapshot *catalog.Snapshot
-	index    *local.Index
+	ranker   *retrieval.Ranker
 	linker   *retrieval.Linker
 }
 
 var counter = templates.NewCounter()
 
+// newSystem links by words alone.
 func newSystem(t fataler, s *catalog.Snapshot, budget int) system {
 	t.Helper()
-	x := local.New(s)
-	l, err := retrieval.NewLinker(&retrieval.Ranker{Index: x}, lineage.New(s), counter, retrieval.Config{Budget: budget})
+	return systemOf(t, s, &retrieval.Ranker{Index: local.New(s)}, budget)
+}
+
+func systemOf(t fataler, s *catalog.Snapshot, r *retrieval.Ranker, budget int) system {
+	t.Helper()
+	l, err := retrieval.NewLinker(r, lineage.New(s), counter, retrieval.Config{Budget: budget})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return system{s, x, l}
+	return system{s, r, l}
+}
+
+// models are those that the binary carries.
+var models = sync.OnceValues(func() (m struct {
+	words *embed.Model
+	judge *rank.Model
+}, err error) {
+	if m.words, err = embed.New(); err == nil {
+		m.judge, err = rank.Shipped()
+	}
+	return m, err
+})
+
+// fullSystem links by all that there is: words, meanings, values, past questions as of today, and the judge.
+func fullSystem(t fataler, s *catalog.Snapshot, budget int) system {
+	t.Helper()
+	m, err := models()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := local.NewRanker(context.Background(), s, m.words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Judge, r.Now = rank.New(m.judge, s), func() time.Time { return today }
+	return systemOf(t, s, r, budget)
 }
 
 type fataler interface {
@@ -327,7 +411,10 @@ func (y system) ask(t fataler, question string, v acl.View) answer {
 	for i := range c.Joins {
 		c.Joins[i].ID = 0
 	}
-	r := retrieval.Rank(question, y.index, v)
+	r, err := y.ranker.Rank(context.Background(), question, v)
+	if err != nil {
+		t.Fatal(err)
+	}
 	a := answer{Context: c, Databases: r.Databases, Coverage: r.Coverage}
 	for _, list := range [][]retrieval.Scored{r.Tables, r.Columns, r.Metrics, r.Relationships, r.Queries} {
 		for _, x := range list {
@@ -352,7 +439,7 @@ func onlyQueryable(t fataler, v acl.View) *catalog.Snapshot {
 		case o.Table != nil:
 			o.Table.Rows = nil
 		case o.Column != nil:
-			o.Column.Samples, o.Column.NullShare, o.Column.Distinct = nil, nil, nil
+			o.Column.Samples, o.Column.Dictionary, o.Column.NullShare, o.Column.Distinct = nil, nil, nil, nil
 		}
 	})
 	if err != nil {
@@ -392,10 +479,13 @@ func TestWhatAPrincipalMayNotSeeChangesNothing(t *testing.T) {
 			}
 			queryable := onlyQueryable(t, v)
 			budget := rapid.SampledFrom([]int{200, 500, 5000}).Draw(t, "budget")
-			y := newSystem(t, s, budget)
-			visibleWorld, queryableWorld := newSystem(t, restricted, budget), newSystem(t, queryable, budget)
+			build := fullSystem
+			if w.chance(30) {
+				build = newSystem
+			}
+			y, visibleWorld, queryableWorld := build(t, s, budget), build(t, restricted, budget), build(t, queryable, budget)
 			for range 2 {
-				question := w.words(1, 8)
+				question := w.question()
 				got := y.ask(t, question, v)
 				if want := queryableWorld.ask(t, question, acl.Everything(queryable)); !reflect.DeepEqual(got, want) {
 					t.Fatalf("%q under\n%s\ngot  %+v\nwant %+v, as without what may not be queried", question, policy, got, want)

@@ -19,6 +19,7 @@ import (
 type Lexicon struct {
 	embedder Embedder
 	snapshot *catalog.Snapshot
+	words    []string                           // in small letters
 	terms    []string                           // by word: as the index knows it
 	vectors  [][]float32                        // by word
 	signs    [][]uint64                         // by word: the signs of its vector
@@ -60,7 +61,7 @@ func NewLexicon(ctx context.Context, s *catalog.Snapshot, e Embedder) (*Lexicon,
 						w = len(texts)
 						at[said] = w
 						texts = append(texts, inFull(said))
-						l.terms = append(l.terms, term)
+						l.words, l.terms = append(l.words, said), append(l.terms, term)
 						for k := range l.in {
 							l.in[k] = append(l.in[k], nil)
 						}
@@ -175,7 +176,11 @@ func (l *Lexicon) nearest(v []float32) []kin {
 			out = append(out, kin{int32(w), c})
 		}
 	}
-	slices.SortFunc(out, func(a, b kin) int { return cmp.Or(cmp.Compare(b.cosine, a.cosine), cmp.Compare(a.word, b.word)) })
+	// Short forms are as near as what they are short for. Which of them counts must not depend on where they stand in the
+	// catalog, for what stands first may be hidden.
+	slices.SortFunc(out, func(a, b kin) int {
+		return cmp.Or(cmp.Compare(b.cosine, a.cosine), cmp.Compare(l.words[a.word], l.words[b.word]))
+	})
 	return out
 }
 

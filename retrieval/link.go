@@ -20,7 +20,7 @@ const (
 	leastColumns  = 3 // of each table that was selected
 	maxMetrics    = 5
 	maxQueries    = 5
-	tableShare    = 0.2
+	tableShare    = 0.05
 	withheldShare = 0.45 // for the audit, which wants what mattered
 	metricShare   = 0.5
 	metricFavour  = 1.5 // by which a question for a figure lowers that share

@@ -11,7 +11,7 @@ import (
 	"github.com/schemagate/schemagate/retrieval/local"
 )
 
-func rank(t testing.TB, d *draft, question string) (retrieval.Ranking, *catalog.Snapshot) {
+func ranking(t testing.TB, d *draft, question string) (retrieval.Ranking, *catalog.Snapshot) {
 	t.Helper()
 	s := d.build(t)
 	return retrieval.Rank(question, local.New(s), acl.Everything(s)), s
@@ -33,7 +33,7 @@ func TestTheTableThatTheQuestionNamesComesFirst(t *testing.T) {
 		"cities":                                     "shop.customers",
 		"Net amounts for every order line, please!!": "shop.order_lines",
 	} {
-		if r, s := rank(t, shop(), question); first(s, r.Tables) != want {
+		if r, s := ranking(t, shop(), question); first(s, r.Tables) != want {
 			t.Errorf("%q: %s comes first, not %s", question, first(s, r.Tables), want)
 		}
 	}
@@ -42,7 +42,7 @@ func TestTheTableThatTheQuestionNamesComesFirst(t *testing.T) {
 func TestAColumnStandsWithItsTable(t *testing.T) {
 	d := new(draft).database("db", catalog.SQLite).
 		table("schools", "", "id*", "name").table("heroes", "", "id*", "name").table("cars", "", "id*", "name")
-	r, s := rank(t, d, "names of heroes")
+	r, s := ranking(t, d, "names of heroes")
 	if got := first(s, r.Columns); got != "db.heroes.name" {
 		t.Errorf("first column is %s", got)
 	}
@@ -59,7 +59,7 @@ func TestADatabaseIsKnownByAllThatTheQuestionSays(t *testing.T) {
 	d := new(draft).
 		database("zoo", catalog.SQLite).table("animals", "", "name", "weight").table("keepers", "", "name").
 		database("school", catalog.SQLite).table("pupils", "", "name", "class").table("animals", "", "name")
-	r, s := rank(t, d, "which animals does each keeper look after")
+	r, s := ranking(t, d, "which animals does each keeper look after")
 	if len(r.Databases) != 2 || r.Databases[0].Name != "zoo" {
 		t.Errorf("databases %v", r.Databases)
 	}
@@ -70,13 +70,13 @@ func TestADatabaseIsKnownByAllThatTheQuestionSays(t *testing.T) {
 			t.Error("the animals of the wrong database come first")
 		}
 	}
-	if r, _ := rank(t, d, "pupils by class"); len(r.Databases) != 1 || r.Databases[0].Name != "school" {
+	if r, _ := ranking(t, d, "pupils by class"); len(r.Databases) != 1 || r.Databases[0].Name != "school" {
 		t.Errorf("a database that nothing speaks for is ranked: %v", r.Databases)
 	}
 }
 
 func TestEvidenceSaysWhichWordWasFoundWhere(t *testing.T) {
-	r, s := rank(t, shop(), "Where do customers live, and what are their names?")
+	r, s := ranking(t, shop(), "Where do customers live, and what are their names?")
 	said := map[string]string{}
 	for i, e := range r.Tables[0].Evidence {
 		said[e.Said] = s.Object(e.By).Ref.String() + " " + e.Where.String()
@@ -107,11 +107,11 @@ func TestMetricsRelationshipsAndPastQueriesSpeakForTheirTables(t *testing.T) {
 		"query":        {Ref: catalog.QueryRef("q"), Query: &catalog.Query{Question: "turnover this year", Tables: []catalog.Ref{orders}}},
 		"relationship": {Ref: catalog.RelationshipRef("r"), Description: "turnover", Relationship: &catalog.Relationship{From: []catalog.Ref{shop().column("orders.status")}, To: []catalog.Ref{shop().column("customers.name")}, Type: catalog.DocumentedRelationship}},
 	} {
-		r, s := rank(t, shop().add(o), "turnover")
+		r, s := ranking(t, shop().add(o), "turnover")
 		if len(r.Tables) == 0 || len(r.Tables[0].Evidence) == 0 || s.Object(r.Tables[0].Evidence[0].By).Ref != o.Ref {
 			t.Errorf("no evidence of the %s: %+v", what, r.Tables)
 		}
-		if before, _ := rank(t, shop(), "turnover"); len(before.Tables) > 0 {
+		if before, _ := ranking(t, shop(), "turnover"); len(before.Tables) > 0 {
 			t.Errorf("without the %s, %v is found", what, before.Tables)
 		}
 	}
@@ -119,21 +119,21 @@ func TestMetricsRelationshipsAndPastQueriesSpeakForTheirTables(t *testing.T) {
 
 func TestCoverageIsHowWellTheCatalogKnowsTheQuestion(t *testing.T) {
 	coverage := func(question string) float64 {
-		r, _ := rank(t, shop(), question)
+		r, _ := ranking(t, shop(), question)
 		return r.Coverage
 	}
 	named, described, half := coverage("customers"), coverage("customer lives"), coverage("customers xylophone")
 	if named < 0.8 || named > 1 || described >= named || half >= described || half < 0.4 {
 		t.Errorf("a name %v, a name and a description %v, a name and nothing %v", named, described, half)
 	}
-	if r, _ := rank(t, shop(), "xylophones of zanzibar"); r.Coverage != 0 || len(r.Tables)+len(r.Columns) > 0 {
+	if r, _ := ranking(t, shop(), "xylophones of zanzibar"); r.Coverage != 0 || len(r.Tables)+len(r.Columns) > 0 {
 		t.Errorf("nothing known: %+v", r)
 	}
 }
 
 func TestWordsThatTheCatalogWritesAsOneAreFound(t *testing.T) {
 	d := new(draft).database("db", catalog.SQLite).table("people", "", "haircut", "eyecolour")
-	r, s := rank(t, d, "what eye colour do they have")
+	r, s := ranking(t, d, "what eye colour do they have")
 	if got := first(s, r.Columns); got != "db.people.eyecolour" {
 		t.Errorf("first column is %q", got)
 	}
@@ -141,7 +141,7 @@ func TestWordsThatTheCatalogWritesAsOneAreFound(t *testing.T) {
 
 func TestQuestionsWithoutWordsRankNothing(t *testing.T) {
 	for _, question := range []string{"", "   ", "???", "the of and", "🙂"} {
-		if r, _ := rank(t, shop(), question); len(r.Tables)+len(r.Columns)+len(r.Databases) > 0 {
+		if r, _ := ranking(t, shop(), question); len(r.Tables)+len(r.Columns)+len(r.Databases) > 0 {
 			t.Errorf("%q ranks %+v", question, r)
 		}
 	}
@@ -156,7 +156,7 @@ func TestListsAreBoundedAndHoldTheBest(t *testing.T) {
 		d.table("plan_"+string(rune('a'+i)), "", columnsNamed("plan", 130)...)
 	}
 	d.table("zoo", "the plan of the zoo", "plan_zoo", "keeper")
-	r, s := rank(t, d, "zoo plan keeper")
+	r, s := ranking(t, d, "zoo plan keeper")
 	if len(r.Columns) != retrieval.Candidates || len(r.Tables) != 10 {
 		t.Errorf("%d columns, %d tables", len(r.Columns), len(r.Tables))
 	}
@@ -181,14 +181,14 @@ func columnsNamed(word string, n int) []string {
 
 func TestATableThatSaysAWordInMorePlacesComesFirst(t *testing.T) {
 	d := new(draft).database("db", catalog.SQLite).table("a", "", "plan_x", "y", "z").table("b", "", "plan_x", "plan_y", "plan_z")
-	if r, s := rank(t, d, "plan"); first(s, r.Tables) != "db.b" {
+	if r, s := ranking(t, d, "plan"); first(s, r.Tables) != "db.b" {
 		t.Errorf("%s comes first", first(s, r.Tables))
 	}
 }
 
 func TestATableThatNothingSpeaksForStandsWithItsDatabase(t *testing.T) {
 	d := shop().database("farm", catalog.SQLite).table("fields", "", "crop")
-	r, s := rank(t, d, "birthday")
+	r, s := ranking(t, d, "birthday")
 	if len(r.Tables) != 4 || first(s, r.Tables) != "shop.customers" || r.Tables[3].Own != 0 || r.Tables[3].Score <= 0 || len(r.Tables[3].Evidence) > 0 {
 		t.Errorf("%+v", r.Tables)
 	}

@@ -293,7 +293,7 @@ const (
 )
 
 var (
-	clauseEnds  = regexp.MustCompile(`[.,;:?!\n。，；：？！、]+(?:\s|$)|[。，；：？！、]`)
+	clauseEnds  = regexp.MustCompile(`[.,;:?!]+(?:\s|$)|[\n。，；：？！、]`)
 	clauseWords = set("and or but while whereas then und oder aber sowie")
 )
 

@@ -119,3 +119,101 @@ func TestTermsOfAnyTextAreCleanAndStable(t *testing.T) {
 		}
 	})
 }
+
+func said(terms []Term) string {
+	var out []string
+	for _, t := range terms {
+		out = append(out, t.Said)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestGermanStopWordsCountInGermanSentencesOnly(t *testing.T) {
+	for question, want := range map[string]string{
+		"which die casts cracked in the war":         "die casts cracked war",
+		"people who wear a hat":                      "people wear hat",
+		"the man in an alle":                         "man alle",
+		"Die Namen der Kunden von Berlin":            "namen kunden berlin",
+		"Wie viele Kunden hat die Stadt":             "kunden stadt",
+		"Welche Kunden haben mehr als zwei Verträge": "kunden zwei verträge",
+		"zeige mir bitte alle Rechnungen für Köln":   "rechnungen köln",
+		"die Umsätze":                                "die umsätze", // one mark is too little to tell
+		"Which movie is called Der Untergang, and which singer is from Das Boot, say all the people of the town": "movie called der untergang singer das boot say people town",
+	} {
+		if terms, _ := QuestionTerms(question); said(terms) != want {
+			t.Errorf("%q has the terms %s, want %s", question, said(terms), want)
+		}
+	}
+}
+
+func TestQuestionsInOtherLanguagesAreForeign(t *testing.T) {
+	for question, want := range map[string]bool{
+		"Wie viele Kunden gibt es?":               true,
+		"Zeige die Namen der Kunden":              true,
+		"各地区的销售额":                                 true,
+		"revenue of 地区":                           true,
+		"고객 이름":                                   true,
+		"データ":                                     true,
+		"How many customers are there?":           false,
+		"die casts of the war":                    false,
+		"Kunden":                                  false,
+		"customers of Köln and Straße, für Elise": false,
+		"": false,
+	} {
+		if got := foreign(question); got != want {
+			t.Errorf("%q is foreign: %v", question, got)
+		}
+	}
+}
+
+func TestAQuestionThatSaysSeveralThingsHasClauses(t *testing.T) {
+	for _, tt := range []struct {
+		name, question string
+		want           []string
+	}{
+		{"one thing", "total revenue of customers by city", nil},
+		{"one thing with a mark at its end", "What is the total revenue of customers?", nil},
+		{"two sentences", "List customer names. Give order totals.", []string{"List customer names", "Give order totals"}},
+		{"commas", "customer names, order totals", []string{"customer names", "order totals"}},
+		{"conjunctions", "customer names and order totals But product prices", []string{"customer names", "order totals", "product prices"}},
+		{"German", "Namen der Kunden sowie Preise der Produkte", []string{"Namen der Kunden", "Preise der Produkte"}},
+		{"Chinese", "客户名称，订单总额。", []string{"客户名称", "订单总额"}},
+		{"lines", "customer names\norder totals", []string{"customer names", "order totals"}},
+		{"what has one word is no clause", "name, city and country of customers", nil},
+		{"and is left out", "customer names, city, order totals", []string{"customer names", "order totals"}},
+		{"a number is not cut", "price above 1,000.50 euros", nil},
+		{"nor a dotted name", "rows of shop.orders table", nil},
+		{"a word that begins with one is none", "android phones sold andorra branches", nil},
+		{"at most four", "aa bb, cc dd, ee ff, gg hh, ii jj", []string{"aa bb", "cc dd", "ee ff", "gg hh"}},
+		{"nothing", "", nil},
+		{"marks", ", . ; and or ，", nil},
+	} {
+		if got := clauses(tt.question); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q has the clauses %q, want %q", tt.name, tt.question, got, tt.want)
+		}
+	}
+	if got := clauses(strings.Repeat("customer names, ", 1<<15)); len(got) != mostClauses {
+		t.Errorf("a long question has %d clauses", len(got))
+	}
+}
+
+func TestAQuestionSaysWhatSortOfThingItAsksFor(t *testing.T) {
+	for question, want := range map[string]string{
+		"When was the order sent?":                 "when",
+		"Where do they live, and who pays?":        "where|who",
+		"How old is the singer?":                   "how old",
+		"How many singers, and how many concerts?": "how many",
+		"how": "",
+		"Wann und wo war das Konzert? Wie alt ist er?":          "wann|wo|wie alt",
+		"names of customers":                                    "",
+		"somewhere, whenever":                                   "",
+		"who who WHO":                                           "who",
+		"when where who whom whose wann wo wer wem wen":         "when|where|who|whom|whose|wann|wo|wer",
+		"how a how b how c how d how e how f how g how h":       "how a|how b|how c|how d|how e|how f|how g|how h",
+		"how a how b how c how d how e how f how g how h how i": "how a|how b|how c|how d|how e|how f|how g|how h",
+	} {
+		if got := strings.Join(questionSorts(question), "|"); got != want {
+			t.Errorf("%q asks for %q, want %q", question, got, want)
+		}
+	}
+}

@@ -42,7 +42,7 @@ func (e *Example) Led(b *retrieval.Board) *Example {
 
 // DefaultConfig learns less from each lesson than boost's: trees that fit their own catalogs closely are worse on others.
 var DefaultConfig = boost.Config{
-	Trees: 120, Leaves: 8, MinLeaf: 200, Bins: 64, LearningRate: 0.08, Shrink: 30, RowShare: 0.7, FeatureShare: 0.7,
+	Trees: 200, Leaves: 8, MinLeaf: 200, Bins: 64, LearningRate: 0.08, Shrink: 30, RowShare: 0.7, FeatureShare: 0.7,
 }
 
 // folds is the number of parts that examples fall into. What a part's examples show of databases and tables to the

@@ -38,7 +38,7 @@ func main() {
 	flag.StringVar(&r.bench, "bench", os.Getenv("SCHEMAGATE_BENCH"), "folder with the question sets")
 	flag.StringVar(&r.out, "out", "", "file to write a model to that learned from both sets")
 	halves := flag.String("halves", "", "two embedders, a comma between: made without the databases of the first half, and of the second")
-	flag.IntVar(&r.catalogs, "catalogs", 60, "catalogs to learn from, drawn from each set")
+	flag.IntVar(&r.catalogs, "catalogs", 120, "catalogs to learn from, drawn from each set")
 	flag.IntVar(&r.questions, "questions", 120, "questions to learn from in each catalog")
 	flag.Float64Var(&r.twinned, "twins", 0.3, "share of the catalogs in which every database has several editions")
 	flag.Float64Var(&r.merged, "merged", 0.3, "share of the catalogs whose databases are schemas of larger ones")
