@@ -3,6 +3,8 @@ package local
 import (
 	"context"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/retrieval"
 )
@@ -10,17 +12,27 @@ import (
 // NewRanker makes a ranker of a snapshot out of what is embedded: the index with vectors, the lexicon, the values and the
 // history. It has no judge yet.
 func NewRanker(ctx context.Context, s *catalog.Snapshot, e retrieval.Embedder) (*retrieval.Ranker, error) {
-	index, err := NewWith(ctx, s, e)
-	if err != nil {
+	r := &retrieval.Ranker{Embedder: e}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		x, err := NewWith(ctx, s, e)
+		r.Index = x
+		return err
+	})
+	g.Go(func() (err error) {
+		r.Lexicon, err = retrieval.NewLexicon(ctx, s, e)
+		return err
+	})
+	g.Go(func() (err error) {
+		r.History, err = retrieval.NewHistory(ctx, s, e)
+		return err
+	})
+	g.Go(func() error {
+		r.Values = NewValues(s)
+		return nil
+	})
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	lexicon, err := retrieval.NewLexicon(ctx, s, e)
-	if err != nil {
-		return nil, err
-	}
-	history, err := retrieval.NewHistory(ctx, s, e)
-	if err != nil {
-		return nil, err
-	}
-	return &retrieval.Ranker{Index: index, Embedder: e, Lexicon: lexicon, Values: NewValues(s), History: history}, nil
+	return r, nil
 }
