@@ -30,7 +30,7 @@ var vocabulary = strings.Fields(`customer cust cstmr order ord amount amt revenu
 	price invoice inv payment employee department territory quantity balance account address city shipped 地区 销售 größe`)
 
 // asides are words that no name holds, but that mean what names say, say what is asked for, or end a clause.
-var asides = strings.Fields(`when client purchase turnover town staff salary product goods bought money sold delivered when where who how old many
+var asides = strings.Fields(`client purchase turnover town staff salary product goods bought money sold delivered how many
 	and , Wie viele Kunden Bestellung Umsatz Stadt Mitarbeiter Preis gibt es und nicht die der wann 客户`)
 
 // phrases are what descriptions say between words.
@@ -76,6 +76,9 @@ func (w *world) question() string {
 	text := strings.Join(words, " ")
 	if w.chance(30) {
 		text += " in " + w.value()
+	}
+	if w.chance(30) {
+		text = rapid.SampledFrom([]string{"when", "where", "who", "how old"}).Draw(w.t, "sort") + " " + text
 	}
 	return text
 }

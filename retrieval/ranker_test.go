@@ -82,7 +82,7 @@ func mustRank(t testing.TB, r *retrieval.Ranker, question string, v acl.View) re
 }
 
 func TestAScoreIsTheWeightedSumOfMeaningJudgementAndHistory(t *testing.T) {
-	d := new(draft).database("one", catalog.SQLite).table("a", "", "x").table("b", "", "y").database("two", catalog.SQLite).table("c", "", "z")
+	d := new(draft).database("one", catalog.SQLite).table("a", "", "x").table("b", "", "y").table("d", "", "v").database("two", catalog.SQLite).table("c", "", "z")
 	s := d.add(catalog.Object{Ref: catalog.QueryRef("q"), Query: &catalog.Query{
 		Question: "plan", Count: 2, LastRun: today.AddDate(0, 0, -30), Tables: []catalog.Ref{catalog.TableRef("one", "", "b")}, Columns: []catalog.Ref{d.column("one.b.y")},
 	}}).build(t)
@@ -203,8 +203,39 @@ func TestDatabasesThatWereNotJudgedStandBelowInTheirOrder(t *testing.T) {
 	}
 }
 
+func TestColumnsThatWereNotJudgedStandWithTheirDatabase(t *testing.T) {
+	s := new(draft).database("aa", catalog.SQLite).table("t", "", "plan").
+		database("zz", catalog.SQLite).table("t", "", "plan").table("u", "", "colour", "weight").build(t)
+	r := &retrieval.Ranker{Index: local.New(s), Judge: verdict{}}
+	columns := list(s, mustRank(t, r, "plan of colour and weight", acl.Everything(s)).Columns)
+	if slices.Index(columns, "zz.t.plan") > slices.Index(columns, "aa.t.plan") {
+		t.Errorf("columns %v", columns)
+	}
+}
+
+func TestAmongVeryManyColumnsThoseStandOutThatMoreThanWordsSpeakFor(t *testing.T) {
+	d := new(draft).database("db", catalog.SQLite)
+	for i := range 9 {
+		d.table("plan_"+string(rune('a'+i)), "", columnsNamed("plan", 130)...)
+	}
+	d.table("zoo", "", "judged", "near", "asked")
+	s := d.add(catalog.Object{Ref: catalog.QueryRef("q"), Query: &catalog.Query{
+		Question: "plan", Count: 2, LastRun: today, Tables: []catalog.Ref{catalog.TableRef("db", "", "zoo")}, Columns: []catalog.Ref{d.column("zoo.asked")},
+	}}).build(t)
+	r := &retrieval.Ranker{
+		Index:    &beside{local.New(s), map[string]float64{"db.zoo.near": 0.9}, map[catalog.Kind]int{}},
+		Embedder: words(64), History: history(t, s, words(64)), Now: func() time.Time { return today },
+		Judge: judgement{"db.zoo.judged": {Score: 1}}, Weights: retrieval.Weights{Embedding: 0.1, Reranker: 0.5, History: 0.4},
+	}
+	got := mustRank(t, r, "plan", acl.Everything(s)).Columns
+	if len(got) != retrieval.Candidates || !slices.Equal(list(s, got[:3]), []string{"db.zoo.judged", "db.zoo.asked", "db.zoo.near"}) {
+		t.Errorf("%d columns, first %v", len(got), list(s, got[:min(3, len(got))]))
+	}
+}
+
 func TestAJudgeThatNamesWhatIsNotThereChangesNothing(t *testing.T) {
-	s := menagerie().database("farm", catalog.SQLite).table("fields", "", "crop").build(t)
+	metric := catalog.Object{Ref: catalog.MetricRef("crops"), Metric: &catalog.Metric{Formula: "COUNT(*)", Sources: []catalog.Ref{catalog.TableRef("farm", "", "fields")}}}
+	s := menagerie().database("farm", catalog.SQLite).table("fields", "", "crop").add(metric).build(t)
 	v := compile(t, s, `{"version": 1, "principals": {"p": {"roles": ["r"]}}, "grants": [
 		{"role": "r", "allow": ["*"], "actions": ["view", "query"]}, {"role": "r", "deny": ["zoo.keepers", "zoo.animals.weight"], "actions": ["view"]}]}`)
 	id := func(ref catalog.Ref) retrieval.Judged {
@@ -227,6 +258,7 @@ func TestAJudgeThatNamesWhatIsNotThereChangesNothing(t *testing.T) {
 			"columns of hidden tables":           {Columns: []retrieval.Judged{id(d.column("zoo.keepers.name"))}},
 			"a database that nothing speaks for": {Tables: []retrieval.Judged{elsewhere}, Columns: []retrieval.Judged{id(catalog.ColumnRef("farm", "", "fields", "crop"))}},
 			"no object":                          {Tables: []retrieval.Judged{gone, last}, Columns: []retrieval.Judged{gone, last}},
+			"metrics":                            {Tables: []retrieval.Judged{id(metric.Ref)}, Columns: []retrieval.Judged{id(metric.Ref)}},
 			"objects of the other kind":          {Tables: []retrieval.Judged{column}, Columns: []retrieval.Judged{id(catalog.TableRef("zoo", "", "animals"))}},
 		} {
 			if got := mustRank(t, r.With(j), question, v); !reflect.DeepEqual(got, want) {
@@ -319,16 +351,19 @@ func TestPastQuestionsAboutOneOfManyAlikeSpeakForTheOneThatLeads(t *testing.T) {
 	past := catalog.TableRef("shop", "", "events_20240105")
 	s := dated().add(catalog.Object{Ref: catalog.QueryRef("q"), Query: &catalog.Query{Question: "xylophone", Count: 2, LastRun: today, Tables: []catalog.Ref{past}}}).build(t)
 	r := &retrieval.Ranker{Index: local.New(s), Embedder: words(64), History: history(t, s, words(64)), Now: func() time.Time { return today }, Judge: verdict{}}
-	if got := mustRank(t, r, "xylophone", acl.Everything(s)); first(s, got.Tables) != "shop.events_20240131" {
-		t.Errorf("%v", list(s, got.Tables))
+	if got := mustRank(t, r, "xylophone", acl.Everything(s)); first(s, got.Tables) != "shop.events_20240131" || got.Tables[0].Score < 0.99*retrieval.DefaultWeights.History {
+		t.Errorf("%+v", got.Tables)
 	}
 }
 
 func TestTheBestTablesOfADatabaseAreThoseOfAllInItsOrder(t *testing.T) {
 	s := menagerie().build(t)
-	b, err := (&retrieval.Ranker{Index: local.New(s)}).Board(t.Context(), "animals by name and size", acl.Everything(s))
+	b, err := (&retrieval.Ranker{Index: local.New(s)}).Board(t.Context(), "size and weight of keepers", acl.Everything(s))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if best := list(s, b.Tables()); best[0] != "zoo.keepers" {
+		t.Fatalf("%v: the best is not the last in order of name", best)
 	}
 	for place, d := range b.Databases() {
 		var want []retrieval.Scored
