@@ -216,6 +216,20 @@ func TestWhatAQuestionAsksForFindsColumns(t *testing.T) {
 	}
 }
 
+func TestWhatAQuestionAsksForIsNotHidden(t *testing.T) {
+	s := new(draft).database("db", catalog.SQLite).table("t", "", "a", "b", "c", "d", "e", "f").build(t)
+	r := reader(t, s, angled{"when": 0.9999, "a": 0.95, "b": 0.9, "c": 0.8, "d": 0.7, "e": 0.6, "f": 0.2})
+	v := compile(t, s, `{"version": 1, "principals": {"p": {"roles": ["r"]}}, "grants": [
+		{"role": "r", "allow": ["*"], "actions": ["view", "query"]}, {"role": "r", "deny": ["db.t.a"], "actions": ["view"]}]}`)
+	b, err := r.Board(t.Context(), "salary when", v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(nearest(s, b.AskedFor()[0]), " "); got != "t.b t.c t.d t.e" {
+		t.Errorf("when asks for %s", got)
+	}
+}
+
 func TestRememberedWordsGiveTheSameAnswer(t *testing.T) {
 	s := clinic().build(t)
 	e := &counting{Embedder: embedder(t)}

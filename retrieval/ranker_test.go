@@ -220,14 +220,14 @@ func TestAmongVeryManyColumnsThoseStandOutThatMoreThanWordsSpeakFor(t *testing.T
 	}
 	d.table("zoo", "", "judged", "near", "asked")
 	s := d.add(catalog.Object{Ref: catalog.QueryRef("q"), Query: &catalog.Query{
-		Question: "plan", Count: 2, LastRun: today, Tables: []catalog.Ref{catalog.TableRef("db", "", "zoo")}, Columns: []catalog.Ref{d.column("zoo.asked")},
+		Question: "which of them", Count: 2, LastRun: today, Tables: []catalog.Ref{catalog.TableRef("db", "", "zoo")}, Columns: []catalog.Ref{d.column("zoo.asked")},
 	}}).build(t)
 	r := &retrieval.Ranker{
 		Index:    &beside{local.New(s), map[string]float64{"db.zoo.near": 0.9}, map[catalog.Kind]int{}},
 		Embedder: words(64), History: history(t, s, words(64)), Now: func() time.Time { return today },
 		Judge: judgement{"db.zoo.judged": {Score: 1}}, Weights: retrieval.Weights{Embedding: 0.1, Reranker: 0.5, History: 0.4},
 	}
-	got := mustRank(t, r, "plan", acl.Everything(s)).Columns
+	got := mustRank(t, r, "which of them is the plan", acl.Everything(s)).Columns
 	if len(got) != retrieval.Candidates || !slices.Equal(list(s, got[:3]), []string{"db.zoo.judged", "db.zoo.asked", "db.zoo.near"}) {
 		t.Errorf("%d columns, first %v", len(got), list(s, got[:min(3, len(got))]))
 	}
