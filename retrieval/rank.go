@@ -130,8 +130,10 @@ func (b *Board) standing() map[uint32]bool {
 	for id := range b.columnJudged {
 		out[id] = true
 	}
-	for id := range b.near[catalog.KindColumn] {
-		out[id] = true
+	if b.weigh.Embedding > 0 {
+		for id := range b.near[catalog.KindColumn] {
+			out[id] = true
+		}
 	}
 	if b.history != nil {
 		for id := b.columns.From; id < b.columns.To; id++ {
