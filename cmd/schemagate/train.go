@@ -50,7 +50,7 @@ quoted values, are held out together. Past queries are no evidence while learnin
 
 The model is written to --out only if it is better, or with --force; exit code 4 means that it was not written. What it
 learned from must not show through to others, so it serves only principals who may see all of that: everything in the
-catalog, or with --policy and --as what one principal may see. All others keep the model that ships.`,
+catalog, or with --policy and --as what one principal may see. All others keep the model that ships. context and ask take it with --ranker.`,
 		Example: `  schemagate train --store catalog.db --audit audit.jsonl
   schemagate train --source sqlite:shop/ --log questions.jsonl --out ranker.model
   schemagate train --source sqlite:shop/ --log questions.jsonl --policy policy.yaml --as analyst --out ranker.model --json`,
