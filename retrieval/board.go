@@ -66,9 +66,6 @@ type group struct {
 	brought  float64 // the evidence, once score is a probability
 }
 
-// board is the name by which the linker knows it.
-type board = Board
-
 func newBoard(ctx context.Context, question string, r *Ranker, v acl.View) (*Board, error) {
 	words, compounds := QuestionTerms(question)
 	f, err := r.kin.of(ctx, v)

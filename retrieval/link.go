@@ -195,7 +195,7 @@ type need struct {
 
 // chooser makes the selection for one question.
 type chooser struct {
-	*board
+	*Board
 	strategy Strategy
 	intent   Intent
 	sentence *sentence
@@ -204,8 +204,8 @@ type chooser struct {
 	sel      selection
 }
 
-func (l *Linker) choose(b *board, out Context, v acl.View) *chooser {
-	c := &chooser{board: b, strategy: out.Strategy, intent: out.Intent, sentence: newSentence(out.Question, out.Intent), faces: map[uint32]bool{}}
+func (l *Linker) choose(b *Board, out Context, v acl.View) *chooser {
+	c := &chooser{Board: b, strategy: out.Strategy, intent: out.Intent, sentence: newSentence(out.Question, out.Intent), faces: map[uint32]bool{}}
 	c.sel = selection{database: b.databases[0].name, core: map[uint32]bool{}, columns: map[uint32][]Scored{}, needed: map[uint32]need{}}
 	c.near = b.connected(c.sel.database)
 	c.chooseSpeakers()
@@ -412,7 +412,7 @@ func worthy(list []Scored, share float64, most int) []Scored {
 
 // connected returns the databases that a statement in one database can reach: itself, and those that relationships
 // tie to it, as databases of one MySQL server are.
-func (b *board) connected(database string) map[string]bool {
+func (b *Board) connected(database string) map[string]bool {
 	near := map[string]bool{database: true}
 	for grown := true; grown; {
 		grown = false
