@@ -85,6 +85,7 @@ grants:
   - {role: analyst, deny: ["IN.Crm.Customers.ssn"]}
   - {role: crm, allow: ["IN.Crm"], actions: [view, query]}
   - {role: amer, allow: ["IN.Sales", "IN.Crm.Customers.id", "IN.Crm.Customers.Segment"], actions: [view, query]}
+  - {role: amer, deny: ["IN.Sales.Orders.custId"]}
 row_filters:
   - {table: IN.Sales.Orders, roles: [amer], using: "region = {{ principal.region }}"}
   - {table: IN.Sales.Orders, roles: [emea], using: "region = {{ principal.region }}"}
