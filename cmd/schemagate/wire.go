@@ -195,8 +195,8 @@ func newRanker(ctx context.Context, s *catalog.Snapshot, trained string) (*retri
 		return nil, fmt.Errorf("%s: %w", trained, err)
 	}
 	own := rank.Deploy(&t, m, s)
-	if n := own.Gone(); n > 0 {
-		slog.Default().Warn("the trained ranker serves nobody until it is trained again: objects that it learned from are gone", "file", trained, "objects", n)
+	if own.Gone() > 0 {
+		slog.Default().Warn("the trained ranker serves nobody until it is trained again: objects that it learned from are gone", "file", trained)
 	}
 	r.Judge = own
 	return r, nil
