@@ -30,7 +30,8 @@ type Snapshot struct {
 	start     [len(Kinds) + 1]uint32 // start[i] is the first id of Kinds[i]; the last entry is the number of objects
 	columns   []Range                // by table id
 	byKey     map[Ref]uint32
-	tied      map[string][]Ref // relationships by their ends
+	tied      map[string][]Ref    // relationships by their ends
+	wholes    map[uint32][]uint32 // by partition, the tables that have it
 	version   string
 }
 
@@ -95,6 +96,14 @@ func Build(databases []Database, objects []Object) (*Snapshot, error) {
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
+	}
+	s.wholes = map[uint32][]uint32{}
+	for _, o := range s.Objects(KindTable) {
+		for _, p := range o.Table.Partitions {
+			if part, ok := s.ID(p); ok && part != o.ID {
+				s.wholes[part] = append(s.wholes[part], o.ID)
+			}
+		}
 	}
 	s.version, err = s.digest()
 	return s, err
@@ -584,6 +593,20 @@ func (s *Snapshot) ColumnIDs(table uint32) Range { return s.columns[table] }
 func (s *Snapshot) Columns(table uint32) []Object {
 	r := s.columns[table]
 	return s.objects[r.From:r.To]
+}
+
+// PartitionOf returns the tables that have a table among their partitions.
+func (s *Snapshot) PartitionOf(table uint32) []uint32 { return s.wholes[table] }
+
+// TablesIn returns the ids of a database's tables, which lie side by side, by schema and then by name.
+func (s *Snapshot) TablesIn(database string) Range {
+	tables := s.Objects(KindTable)
+	from, _ := slices.BinarySearchFunc(tables, database, func(o Object, d string) int { return cmp.Compare(o.Ref.Database, d) })
+	to := from
+	for to < len(tables) && tables[to].Ref.Database == database {
+		to++
+	}
+	return Range{uint32(from), uint32(to)}
 }
 
 // TableOf returns the table of a column.

@@ -16,7 +16,7 @@ import (
 type Statement struct {
 	text    string
 	dialect catalog.Dialect
-	reads   []Read
+	reading Reading
 }
 
 // Text returns the SQL in its dialect's canonical spelling; it is empty for the zero Statement.
@@ -26,7 +26,21 @@ func (s Statement) Text() string { return s.text }
 func (s Statement) Dialect() catalog.Dialect { return s.dialect }
 
 // Reads returns what the statement reads, in order of first mention.
-func (s Statement) Reads() []Read { return s.reads }
+func (s Statement) Reads() []Read { return s.reading.Tables }
+
+// Output returns the statement's column lineage: its result columns, in order.
+func (s Statement) Output() []Output { return s.reading.Output }
+
+// Filters returns the columns by which the statement chooses rows: those that a WHERE, HAVING or join condition of any
+// of its parts reads, in order of first mention.
+func (s Statement) Filters() []catalog.Ref { return s.reading.Filters }
+
+// Reading is what a statement reads and what becomes of it.
+type Reading struct {
+	Tables  []Read // in order of first mention
+	Output  []Output
+	Filters []catalog.Ref
+}
 
 // Read is one table that a statement reads.
 type Read struct {
@@ -35,6 +49,25 @@ type Read struct {
 	// Rules are the places in the policy of the filters and masks in force on the table.
 	Rules []string `json:"rules,omitempty"`
 }
+
+// Output is a result column with the columns of base tables that its values are made of. Columns that only decide which
+// rows there are, or in what order, do not count: see Statement.Filters.
+type Output struct {
+	Name      string        `json:"name"`
+	From      []catalog.Ref `json:"from,omitempty"` // in order of first mention; none for a constant
+	Transform Transform     `json:"transform"`
+}
+
+// Transform says how a result column is made, in OpenLineage's terms.
+type Transform string
+
+// The transforms, each containing those before it: a value passed through derived tables as it is, an expression of the
+// same row, a value over several rows (an aggregate or a window).
+const (
+	Identity       Transform = "identity"
+	Transformation Transform = "transformation"
+	Aggregation    Transform = "aggregation"
+)
 
 // Dialect parses one SQL dialect.
 type Dialect interface {
@@ -53,13 +86,17 @@ type Tree interface {
 	Allow() error
 	// Resolve binds table and column names by the dialect's scope rules. A name that is hidden or absent is refused
 	// with code not-available, in the same words.
-	Resolve(*Schema) ([]Read, error)
-	// Wrap replaces each base table by a derived table of its visible columns, masks and row filter.
+	Resolve(*Schema) (Reading, error)
+	// Wrap replaces each base table by a derived table of its visible columns, masks and row filter. A table that is
+	// seen whole may stand as it is where no name of the statement could mean a column that the catalog does not hold.
 	Wrap(*Schema) error
 	// Limit caps the number of rows of the result.
 	Limit(rows int) error
 	// Print writes the tree in canonical spelling.
 	Print() (string, error)
+	// Same is asked of the tree that was parsed from printed text: is it the tree that was printed, places in the text
+	// apart?
+	Same(printed Tree, text string) error
 	// Governed is asked of the tree that was parsed from printed text: does every base table stand in the wrapper that
 	// the schema demands?
 	Governed(*Schema) error
@@ -84,7 +121,7 @@ func (g *Guard) Dialect() catalog.Dialect { return g.dialect.Name() }
 type work struct {
 	sql, text string
 	tree      Tree
-	reads     []Read
+	reading   Reading
 }
 
 // steps are what a statement goes through, in order. The first error ends it.
@@ -95,7 +132,7 @@ var steps = []struct {
 	{"parse", func(g *Guard, _ *Schema, w *work) (err error) { w.tree, err = g.dialect.Parse(w.sql); return err }},
 	{"single-statement", func(_ *Guard, _ *Schema, w *work) error { return w.tree.Single() }},
 	{"allow-list", func(_ *Guard, _ *Schema, w *work) error { return w.tree.Allow() }},
-	{"resolve", func(_ *Guard, s *Schema, w *work) (err error) { w.reads, err = w.tree.Resolve(s); return err }},
+	{"resolve", func(_ *Guard, s *Schema, w *work) (err error) { w.reading, err = w.tree.Resolve(s); return err }},
 	{"wrap", func(_ *Guard, s *Schema, w *work) error { return w.tree.Wrap(s) }},
 	{"limit", func(g *Guard, _ *Schema, w *work) error {
 		if g.rows == 0 {
@@ -128,11 +165,11 @@ func (g *Guard) Rewrite(sql string, s *Schema) (Statement, error) {
 			return Statement{}, fmt.Errorf("rewrite: %s: %w", step.name, err)
 		}
 	}
-	return Statement{text: w.text, dialect: g.dialect.Name(), reads: w.reads}, nil
+	return Statement{text: w.text, dialect: g.dialect.Name(), reading: w.reading}, nil
 }
 
 // verify trusts nothing that came before: the printed text must parse to one statement of allowed nodes in which every
-// table is governed, and must print to itself.
+// table is governed, and must be the tree that was printed.
 func verify(g *Guard, s *Schema, w *work) error {
 	again, err := g.dialect.Parse(w.text)
 	if err != nil {
@@ -141,12 +178,8 @@ func verify(g *Guard, s *Schema, w *work) error {
 	if err := again.Single(); err != nil {
 		return fmt.Errorf("the printed text is not one reading statement: %v", err)
 	}
-	text, err := again.Print()
-	if err != nil {
-		return fmt.Errorf("the printed text does not print again: %v", err)
-	}
-	if text != w.text {
-		return fmt.Errorf("the printed text prints differently the second time")
+	if err := again.Same(w.tree, w.text); err != nil {
+		return fmt.Errorf("the printed text is not the tree that was printed: %v", err)
 	}
 	if err := again.Governed(s); err != nil {
 		return fmt.Errorf("the printed text is not governed: %v", err)

@@ -15,7 +15,7 @@ type Schema struct {
 	view     acl.View
 	database catalog.Database
 	tables   map[uint32]*Table
-	parents  map[uint32][]uint32 // by partition, the tables that have it; made when first asked
+	schemas  []string // made when first asked
 }
 
 // NewSchema makes the schema of the database that statements run in. A MySQL statement may also name tables of other
@@ -41,14 +41,17 @@ func (s *Schema) Database() catalog.Database { return s.database }
 // Schemas returns the schemas of the database that hold anything queryable, sorted; it is what an engine that searches
 // several schemas for an unqualified name would search on a database without the hidden ones.
 func (s *Schema) Schemas() []string {
-	var out []string
-	for _, o := range s.view.Snapshot().Objects(catalog.KindTable) {
-		if o.Ref.Database == s.database.Name && s.view.Queryable(o.ID) && !slices.Contains(out, o.Ref.Schema) {
-			out = append(out, o.Ref.Schema)
+	if s.schemas == nil {
+		s.schemas = []string{}
+		tables := s.view.Snapshot().TablesIn(s.database.Name)
+		for id := tables.From; id < tables.To; id++ {
+			name := s.view.Snapshot().Object(id).Ref.Schema
+			if n := len(s.schemas); (n == 0 || s.schemas[n-1] != name) && s.view.Queryable(id) {
+				s.schemas = append(s.schemas, name)
+			}
 		}
 	}
-	slices.Sort(out)
-	return out
+	return s.schemas
 }
 
 // Table is a base table as the principal may query it.
@@ -61,8 +64,9 @@ type Table struct {
 	Permissive, Restrictive []Condition
 	// Whole says that the principal sees the table as it is: nothing hidden, filtered or masked.
 	Whole bool
-	// SQLView says that the table is a SQL view, whose rows come from tables that it names.
-	SQLView bool
+	// SQLView is the defining statement of a SQL view, whose rows come from tables that it names, with the rights of the
+	// principal; it is empty for a base table.
+	SQLView string
 	// PrimaryKey is empty unless every column of the key is queryable and unmasked.
 	PrimaryKey []string
 	// Part says that the rows are also those of a table that has this one among its partitions and that the principal
@@ -110,7 +114,7 @@ func (s *Schema) Table(r catalog.Ref) (t *Table, ok bool, err error) {
 		return t, true, nil
 	}
 	o := snapshot.Object(id)
-	t = &Table{Ref: o.Ref, Whole: true, SQLView: o.Table.SQLView != ""}
+	t = &Table{Ref: o.Ref, Whole: true, SQLView: o.Table.SQLView}
 	for _, c := range snapshot.Columns(id) {
 		if !s.view.Queryable(c.ID) {
 			t.Whole = false
@@ -155,18 +159,8 @@ func (t *Table) plain(name string) bool {
 // inherits reports whether a table above this one, among whose partitions it is, is protected, or is queryable but
 // not as it is.
 func (s *Schema) inherits(id uint32) bool {
-	if s.parents == nil {
-		s.parents = map[uint32][]uint32{}
-		for _, o := range s.view.Snapshot().Objects(catalog.KindTable) {
-			for _, p := range o.Table.Partitions {
-				if child, ok := s.view.Snapshot().ID(p); ok && child != o.ID {
-					s.parents[child] = append(s.parents[child], o.ID)
-				}
-			}
-		}
-	}
+	above := slices.Clone(s.view.Snapshot().PartitionOf(id))
 	seen := map[uint32]bool{id: true}
-	above := slices.Clone(s.parents[id])
 	for len(above) > 0 {
 		p := above[0]
 		above = above[1:]
@@ -177,7 +171,7 @@ func (s *Schema) inherits(id uint32) bool {
 		if s.governs(p) {
 			return true
 		}
-		above = append(above, s.parents[p]...)
+		above = append(above, s.view.Snapshot().PartitionOf(p)...)
 	}
 	return false
 }

@@ -14,6 +14,7 @@
 package mysql
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -126,6 +127,18 @@ func (t *tree) Limit(rows int) error {
 
 // Print writes the statement.
 func (t *tree) Print() (string, error) { return text(t.query) }
+
+// Same compares what the two print.
+func (t *tree) Same(_ rewrite.Tree, text string) error {
+	again, err := t.Print()
+	if err != nil {
+		return err
+	}
+	if again != text {
+		return errors.New("it prints differently the second time")
+	}
+	return nil
+}
 
 const spelling = format.RestoreStringSingleQuotes | format.RestoreStringEscapeBackslash | format.RestoreStringWithoutDefaultCharset |
 	format.RestoreKeyWordUppercase | format.RestoreNameBackQuotes | format.RestoreSpacesAroundBinaryOperation

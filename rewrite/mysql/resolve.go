@@ -91,13 +91,13 @@ type resolver struct {
 }
 
 // Resolve binds every name.
-func (t *tree) Resolve(s *rewrite.Schema) ([]rewrite.Read, error) {
+func (t *tree) Resolve(s *rewrite.Schema) (rewrite.Reading, error) {
 	r := &resolver{schema: s}
 	if _, err := r.query(t.query, nil, nil, nil, true); err != nil {
-		return nil, err
+		return rewrite.Reading{}, err
 	}
 	t.uses, t.fallible, t.outer, t.windows = r.uses, r.fallible, r.outer, r.windows
-	return reads(r.uses), nil
+	return rewrite.Reading{Tables: reads(r.uses)}, nil
 }
 
 // reads sums up the uses of each table.
@@ -574,7 +574,7 @@ func (r *resolver) base(at *ast.TableSource, n *ast.TableName) (*source, error) 
 	if !ok {
 		return nil, acl.NotAvailable(said, r.schema.Absence(ref))
 	}
-	if t.SQLView {
+	if t.SQLView != "" {
 		return nil, refuse("SQL views are not supported: "+said, "select from the tables themselves", ref.String())
 	}
 	if r.governed && !t.Whole {

@@ -138,13 +138,13 @@ func (t *tree) Allow() error {
 }
 
 // Resolve binds names.
-func (t *tree) Resolve(s *rewrite.Schema) ([]rewrite.Read, error) {
+func (t *tree) Resolve(s *rewrite.Schema) (rewrite.Reading, error) {
 	r := newResolver(s.Database(), askerTables(s))
 	if _, err := r.query(t.query(), nil, nil); err != nil {
-		return nil, err
+		return rewrite.Reading{}, err
 	}
 	t.resolved = r
-	return r.reads(), nil
+	return rewrite.Reading{Tables: r.reads()}, nil
 }
 
 // Wrap puts the wrappers in.
@@ -182,6 +182,18 @@ func (t *tree) Print() (string, error) {
 		return "", unprintable("the printed text reads back as another tree")
 	}
 	return text, nil
+}
+
+// Same compares what the two print.
+func (t *tree) Same(_ rewrite.Tree, text string) error {
+	again, err := t.Print()
+	if err != nil {
+		return err
+	}
+	if again != text {
+		return errors.New("it prints differently the second time")
+	}
+	return nil
 }
 
 func unprintable(detail string) *acl.Refusal {

@@ -85,7 +85,7 @@ func recognise(s *rewrite.Schema, n *pg.Node) (*item, error) {
 	}
 	u.ref = catalog.TableRef(s.Database().Name, u.source.Schemaname, u.source.Relname)
 	t, ok, err := s.Table(u.ref)
-	if err != nil || !ok || t.Whole || t.Part || t.SQLView {
+	if err != nil || !ok || t.Whole || t.Part || t.SQLView != "" {
 		return nil, err
 	}
 	u.table, u.ref = t, t.Ref

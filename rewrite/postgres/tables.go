@@ -22,7 +22,7 @@ func askerTables(s *rewrite.Schema) tables {
 			return nil, acl.NotAvailable(name, s.Absence(u.ref))
 		case t.Part:
 			return nil, acl.NotAvailable(name, "a part of a governed table: "+u.ref.String())
-		case t.SQLView:
+		case t.SQLView != "":
 			return nil, notSupported(name+" is a SQL view, and queries of SQL views are not supported", "query the tables that it reads", u.ref.String())
 		}
 		u.table, u.ref = t, t.Ref

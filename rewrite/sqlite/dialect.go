@@ -91,15 +91,15 @@ func (t *tree) Single() error {
 func (t *tree) Allow() error { return allowed(t.query) }
 
 // Resolve binds the names of the statement.
-func (t *tree) Resolve(s *rewrite.Schema) ([]rewrite.Read, error) {
+func (t *tree) Resolve(s *rewrite.Schema) (rewrite.Reading, error) {
 	r := resolver{schema: s, sql: t.sql}
 	r.query(t.query, nil, nil)
 	r.checkTexts()
 	if r.err != nil {
-		return nil, r.err
+		return rewrite.Reading{}, r.err
 	}
 	t.tables = r.tables
-	return r.reads(), nil
+	return rewrite.Reading{Tables: r.reads()}, nil
 }
 
 // Limit caps the result. A count that is no plain number, and a VALUES list, which takes no LIMIT, are capped from
@@ -128,6 +128,18 @@ func (t *tree) Limit(rows int) error {
 
 // Print writes the statement.
 func (t *tree) Print() (string, error) { return ast.String(t.query), nil }
+
+// Same compares what the two print.
+func (t *tree) Same(_ rewrite.Tree, text string) error {
+	again, err := t.Print()
+	if err != nil {
+		return err
+	}
+	if again != text {
+		return errors.New("it prints differently the second time")
+	}
+	return nil
+}
 
 // integer reads a whole number with or without a sign.
 func integer(e ast.Expr) (int64, bool) {

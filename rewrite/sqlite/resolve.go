@@ -513,7 +513,7 @@ func (r *resolver) table(ref *ast.TableRef, s *scope, in *with) *source {
 			missing = append(missing, r.schema.Absence(at))
 			continue
 		}
-		if t.SQLView {
+		if t.SQLView != "" {
 			r.refuse(notSupported(ref, fmt.Sprintf("%s is a SQL view, which is not supported", ast.String(ref.Name)), "query the tables that it is made of"))
 			return nil
 		}

@@ -165,7 +165,7 @@ func (g *governor) recognise(q *ast.SelectStmt) error {
 		return nil
 	}
 	t, ok, err := g.table(core.From[0].Name)
-	if err != nil || !ok || t.Whole || t.SQLView {
+	if err != nil || !ok || t.Whole || t.SQLView != "" {
 		return err
 	}
 	as := merged
@@ -224,7 +224,7 @@ func (g *governor) check(n ast.Node, ctes []string) error {
 			if err != nil {
 				return err
 			}
-			if !ok || !t.Whole || t.SQLView {
+			if !ok || !t.Whole || t.SQLView != "" {
 				return fmt.Errorf("%s stands outside its wrapper", ast.String(n.Name))
 			}
 		}
