@@ -3,6 +3,7 @@ package api
 import (
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/api/execute"
+	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/retrieval"
 	"github.com/schemagate/schemagate/rewrite"
 )
@@ -89,7 +90,17 @@ type Verdict struct {
 	Message  string     `json:"message,omitempty"`
 	Hint     string     `json:"hint,omitempty"`
 	Reads    []Read     `json:"reads,omitempty"`
-	Record   string     `json:"record,omitempty"`
+	// Output says of each result column what it is made of, Filters which columns choose the rows.
+	Output  []Output `json:"output,omitempty"`
+	Filters []string `json:"filters,omitempty"`
+	Record  string   `json:"record,omitempty"`
+}
+
+// Output is a result column: identity, transformation or aggregation of the columns that it is made from, if of any.
+type Output struct {
+	Name      string   `json:"name"`
+	From      []string `json:"from,omitempty"`
+	Transform string   `json:"transform"`
 }
 
 // Read is a table that a statement reads, with the columns that it names. Which rules of the policy were in force is
@@ -107,6 +118,22 @@ func reads(st rewrite.Statement) []Read {
 			read.Columns = append(read.Columns, c.String())
 		}
 		out = append(out, read)
+	}
+	return out
+}
+
+func outputs(st rewrite.Statement) []Output {
+	var out []Output
+	for _, o := range st.Output() {
+		out = append(out, Output{o.Name, texts(o.From), string(o.Transform)})
+	}
+	return out
+}
+
+func texts(refs []catalog.Ref) []string {
+	var out []string
+	for _, r := range refs {
+		out = append(out, r.String())
 	}
 	return out
 }

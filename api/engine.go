@@ -183,6 +183,7 @@ func (e *Engine) Guard(ctx context.Context, req Request, database, sql string) (
 	v := Verdict{Decision: acl.Allow, Record: q.answer.Record}
 	if q.answer.GuardedSQL != nil {
 		v.SQL, v.Reads = *q.answer.GuardedSQL, reads(q.statement)
+		v.Output, v.Filters = outputs(q.statement), texts(q.statement.Filters())
 	}
 	if r := q.answer.Refusal; r != nil {
 		v = Verdict{Decision: acl.Deny, Code: r.Code, Message: r.Message, Hint: r.Hint, Record: q.answer.Record}
@@ -308,6 +309,11 @@ func (q *question) guard() error {
 	q.answer.GuardedSQL, q.record.GuardedSQL = &text, text
 	for _, r := range st.Reads() {
 		q.record.Rules = append(q.record.Rules, r.Rules...)
+		q.record.Read = append(append(q.record.Read, r.Table.String()), texts(r.Columns)...)
+	}
+	q.record.Filters = texts(st.Filters())
+	for _, o := range st.Output() {
+		q.record.Output = append(q.record.Output, audit.Output{Name: o.Name, From: texts(o.From), Transform: string(o.Transform)})
 	}
 	slices.Sort(q.record.Rules)
 	q.record.Rules = slices.Compact(q.record.Rules)

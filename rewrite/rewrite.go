@@ -160,7 +160,7 @@ func (g *Guard) Rewrite(sql string, s *Schema) (Statement, error) {
 	for _, step := range steps {
 		if err := step.run(g, s, &w); err != nil {
 			if r, ok := err.(*acl.Refusal); ok {
-				return Statement{}, r
+				return Statement{}, s.hint(r)
 			}
 			return Statement{}, fmt.Errorf("rewrite: %s: %w", step.name, err)
 		}

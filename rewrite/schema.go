@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
@@ -15,7 +16,8 @@ type Schema struct {
 	view     acl.View
 	database catalog.Database
 	tables   map[uint32]*Table
-	schemas  []string // made when first asked
+	schemas  []string      // made when first asked
+	closed   []catalog.Ref // what Absence was asked of that the principal may know of
 }
 
 // NewSchema makes the schema of the database that statements run in. A MySQL statement may also name tables of other
@@ -224,12 +226,32 @@ func (s *Schema) bind(sql, rule string) (Condition, error) {
 	return c, nil
 }
 
-// Absence tells why Table found nothing: "denied" or "absent".
+// Absence tells why a name means nothing that may be queried: "denied" or "absent". If the principal may know of what it
+// names, the refusal will say so.
 func (s *Schema) Absence(r catalog.Ref) string {
-	if _, ok := s.view.Snapshot().ID(r); ok {
+	if id, ok := s.view.Snapshot().ID(r); ok {
+		if s.view.Visible(id) && !s.view.Queryable(id) {
+			s.closed = append(s.closed, s.view.Snapshot().Object(id).Ref)
+		}
 		return "denied: " + r.String()
 	}
 	return "absent: " + r.String()
+}
+
+// hint completes a refusal for want of a right to query what the principal may know of.
+func (s *Schema) hint(r *acl.Refusal) *acl.Refusal {
+	if r.Code != acl.CodeNotAvailable || len(s.closed) == 0 {
+		return r
+	}
+	var names []string
+	for _, ref := range s.closed {
+		if name := ref.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	told := *r
+	told.Hint = fmt.Sprintf("ask for access to %s, or leave it out of the statement", strings.Join(names, " or "))
+	return &told
 }
 
 // Exists reports whether the catalog holds an object, hidden or not. It is for names in the policy's own SQL, which may

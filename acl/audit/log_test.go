@@ -211,7 +211,8 @@ func TestTextOfAnyBytesRoundTrips(t *testing.T) {
 			list := []string{"plain", text}
 			want := audit.Record{
 				Face: text, Action: text, Principal: text, OnBehalfOf: text, Tenant: text, Roles: list, Question: text, SQL: text,
-				GuardedSQL: text, Snapshot: text, Policy: text, Returned: list, Withheld: list, Rules: list,
+				GuardedSQL: text, Snapshot: text, Policy: text, Read: list, Filters: list,
+				Output: []audit.Output{{Name: text, From: list, Transform: text}}, Returned: list, Withheld: list, Rules: list,
 				Outcome: audit.Refused, Code: text, Detail: text, Strategy: text, Degraded: list,
 			}
 			id, err := l.Append(t.Context(), want)

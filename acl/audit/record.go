@@ -49,6 +49,10 @@ type Record struct {
 	Snapshot string `json:"snapshot,omitempty"` // version of the catalog
 	Policy   string `json:"policy,omitempty"`   // version of the policy
 
+	Read    []string `json:"read,omitempty"`    // refs of the tables and columns that the statement reads
+	Filters []string `json:"filters,omitempty"` // refs of the columns by which it chooses rows
+	Output  []Output `json:"output,omitempty"`  // what its result columns are made of
+
 	Returned []string `json:"returned,omitempty"` // refs of what the asker was shown
 	Withheld []string `json:"withheld,omitempty"` // refs of what would have been relevant but is hidden from them
 	Rules    []string `json:"rules,omitempty"`    // places in the policy that decided
@@ -63,6 +67,14 @@ type Record struct {
 
 	Prev string `json:"prev"` // hash of the record before
 	Hash string `json:"hash"`
+}
+
+// Output is a result column of a statement: the refs of the columns that it is made of, and how (identity, transformation
+// or aggregation).
+type Output struct {
+	Name      string   `json:"name"`
+	From      []string `json:"from,omitempty"`
+	Transform string   `json:"transform"`
 }
 
 // plain is a Record whose JSON is what the tags say.
@@ -80,8 +92,12 @@ type wire struct {
 func (r Record) MarshalJSON() ([]byte, error) {
 	w := wire{plain: plain(r), Latency: float64(r.Latency.Microseconds()) / 1000, Hash: r.Hash}
 	if p := (*Record)(&w.plain); !p.utf8() {
-		for _, list := range []*[]string{&p.Roles, &p.Returned, &p.Withheld, &p.Rules, &p.Degraded} {
+		for _, list := range []*[]string{&p.Roles, &p.Read, &p.Filters, &p.Returned, &p.Withheld, &p.Rules, &p.Degraded} {
 			*list = slices.Clone(*list)
+		}
+		p.Output = slices.Clone(p.Output)
+		for i := range p.Output {
+			p.Output[i].From = slices.Clone(p.Output[i].From)
 		}
 		for _, t := range p.texts() {
 			if t.utf8() {
@@ -152,11 +168,17 @@ func (r *Record) texts() []text {
 		}
 		return t
 	}
+	output := text{member: "output"}
+	for i := range r.Output {
+		o := &r.Output[i]
+		output.values = append(append(output.values, &o.Name, &o.Transform), list("", o.From).values...)
+	}
 	return []text{
 		one("face", &r.Face), one("action", &r.Action),
 		one("principal", &r.Principal), one("on_behalf_of", &r.OnBehalfOf), one("tenant", &r.Tenant), list("roles", r.Roles),
 		one("question", &r.Question), one("sql", &r.SQL), one("guarded_sql", &r.GuardedSQL),
 		one("snapshot", &r.Snapshot), one("policy", &r.Policy),
+		list("read", r.Read), list("filters", r.Filters), output,
 		list("returned", r.Returned), list("withheld", r.Withheld), list("rules", r.Rules),
 		one("code", &r.Code), one("detail", &r.Detail), one("strategy", &r.Strategy), list("degraded", r.Degraded),
 	}

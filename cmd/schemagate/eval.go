@@ -77,6 +77,21 @@ output says so. Nothing may be chosen by a test set. --log and --why note each r
 				run.against, run.change = &changed, other
 			}
 			for _, set := range args {
+				if set == accessSet {
+					a, err := measureAccess(c.Context(), o.Bench, o.Limit, progress(c.ErrOrStderr()))
+					if err != nil {
+						return err
+					}
+					if asJSON {
+						err = printJSON(c.OutOrStdout(), a)
+					} else {
+						printAgreement(c.OutOrStdout(), a)
+					}
+					if err != nil {
+						return err
+					}
+					continue
+				}
 				if err := run.set(c.Context(), set); err != nil {
 					return asUsage(err)
 				}

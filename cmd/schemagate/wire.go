@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,6 +43,16 @@ type dialect interface {
 }
 
 func dialects() []dialect { return []dialect{mysql.New(), postgres.New(), sqlite.New()} }
+
+// dialectNames returns the names of the dialects that have a guard, sorted.
+func dialectNames() []string {
+	var names []string
+	for _, d := range dialects() {
+		names = append(names, string(d.Name()))
+	}
+	slices.Sort(names)
+	return names
+}
 
 func guards() []*rewrite.Guard {
 	var out []*rewrite.Guard
