@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
-
-	"github.com/schemagate/schemagate/catalog"
 )
 
 // Policy is one policy file, checked: every role it uses is known, every pattern parses, no role inherits itself.
@@ -416,41 +414,4 @@ func (p *Policy) Roles(who Principal) []string {
 		add(r)
 	}
 	return sortedKeys(seen)
-}
-
-// Unmatched is a rule that covers nothing: somebody relies on it, and it protects nothing, after a rename for instance.
-type Unmatched struct {
-	Rule string
-	What string
-}
-
-// Unmatched lists the denies, row filters and masks that cover nothing in the snapshot.
-func (p *Policy) Unmatched(s *catalog.Snapshot) []Unmatched {
-	coverage := NewCoverage(s)
-	covers := func(p Pattern, kinds ...catalog.Kind) bool {
-		objects := coverage.Of(p)
-		return slices.ContainsFunc(kinds, func(k catalog.Kind) bool {
-			r := s.OfKind(k)
-			return objects.IntersectsWithInterval(uint64(r.From), uint64(r.To))
-		})
-	}
-	var out []Unmatched
-	for _, g := range p.Grants {
-		for _, d := range g.Deny {
-			if !covers(d, catalog.Kinds[:]...) {
-				out = append(out, Unmatched{g.Rule, fmt.Sprintf("deny %s covers nothing", d)})
-			}
-		}
-	}
-	for _, f := range p.RowFilters {
-		if !covers(f.Table, catalog.KindTable) {
-			out = append(out, Unmatched{f.Rule, "covers no table"})
-		}
-	}
-	for _, m := range p.Masks {
-		if !covers(m.Column, catalog.KindColumn) {
-			out = append(out, Unmatched{m.Rule, "covers no column"})
-		}
-	}
-	return out
 }

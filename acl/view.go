@@ -79,6 +79,19 @@ func (v View) May(a Action, id uint32) bool {
 	return v.c != nil && v.c.Allowed[a] != nil && v.c.Allowed[a].Contains(id)
 }
 
+// MaySomething reports whether there is anything that the principal may do.
+func (v View) MaySomething() bool {
+	if v.c == nil {
+		return false
+	}
+	for _, allowed := range v.c.Allowed {
+		if !allowed.IsEmpty() {
+			return true
+		}
+	}
+	return false
+}
+
 // MayEverywhere reports whether the principal may do something to every object there is, as auditing and acting for
 // others require.
 func (v View) MayEverywhere(a Action) bool {

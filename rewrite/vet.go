@@ -10,15 +10,9 @@ import (
 	"github.com/schemagate/schemagate/templates"
 )
 
-// Finding is a rule of a policy that cannot be put in force as it is written.
-type Finding struct {
-	Rule    string
-	Message string
-}
-
 // Vet tries the row filters and masks that a view puts on its tables, one table at a time, with the guards of their
 // dialects. It is for whoever keeps the policy: messages name what the policy names.
-func Vet(v acl.View, guards []*Guard) []Finding {
+func Vet(v acl.View, guards []*Guard) []acl.Finding {
 	s := v.Snapshot()
 	if s == nil {
 		return nil
@@ -27,14 +21,14 @@ func Vet(v acl.View, guards []*Guard) []Finding {
 	for _, g := range guards {
 		byDialect[g.Dialect()] = g
 	}
-	var out []Finding
+	var out []acl.Finding
 	for _, o := range s.Objects(catalog.KindTable) {
 		rules := rulesOn(v, s, o.ID)
 		if len(rules) == 0 || !v.Queryable(o.ID) {
 			continue
 		}
 		if message := vet(v, o.Ref, byDialect); message != "" {
-			out = append(out, Finding{strings.Join(rules, ", "), fmt.Sprintf("on %s for %s: %s", o.Ref, v.Principal().Name, message)})
+			out = append(out, acl.Finding{Rule: strings.Join(rules, ", "), Message: fmt.Sprintf("on %s for %s: %s", o.Ref, v.Principal().Name, message)})
 		}
 	}
 	return out

@@ -20,7 +20,7 @@ import (
 // Filter selects records. Its zero value selects all.
 type Filter struct {
 	Principal string // who asked, or on whose behalf
-	Object    string // a ref, returned or withheld: itself or something in it
+	Object    string // a ref, returned, withheld or read: itself or something in it
 	Outcome   Outcome
 	Since     time.Time // inclusive
 	Until     time.Time // exclusive
@@ -30,7 +30,7 @@ type Filter struct {
 func (f Filter) matches(r Record) bool {
 	within := func(ref string) bool { return ref == f.Object || strings.HasPrefix(ref, f.Object+".") }
 	return (f.Principal == "" || f.Principal == r.Principal || f.Principal == r.OnBehalfOf) &&
-		(f.Object == "" || slices.ContainsFunc(r.Returned, within) || slices.ContainsFunc(r.Withheld, within)) &&
+		(f.Object == "" || slices.ContainsFunc(r.Returned, within) || slices.ContainsFunc(r.Read, within) || slices.ContainsFunc(r.Withheld, within)) &&
 		(f.Outcome == "" || f.Outcome == r.Outcome) &&
 		(f.Since.IsZero() || !r.Time.Before(f.Since)) &&
 		(f.Until.IsZero() || r.Time.Before(f.Until))

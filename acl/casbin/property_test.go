@@ -167,6 +167,7 @@ func TestBitmapsEqualWhatCasbinSaysOfEachObject(t *testing.T) {
 						if got, want := v.May(a, x.ID), o.may(a, x); got != want {
 							t.Fatalf("%s may %s %s: %v, want %v\n%s", name, a, x.Ref, got, want, text)
 						}
+						checkReasons(t, p.Explain(v, a, x.ID), x, v.May(a, x.ID), text)
 					}
 					if got, want := v.Raw(x.ID), v.Visible(x.ID) && o.raw(x); got != want {
 						t.Fatalf("%s sees %s raw: %v, want %v\n%s", name, x.Ref, got, want, text)
@@ -187,6 +188,29 @@ func TestBitmapsEqualWhatCasbinSaysOfEachObject(t *testing.T) {
 			}
 		}
 	})
+}
+
+// checkReasons holds an explanation against what is decided: it says the same, a deny that spoke decides, and where nothing
+// is denied somebody allowed it.
+func checkReasons(t *rapid.T, d acl.Decision, x *catalog.Object, allowed bool, policy string) {
+	deciding := map[acl.Says]int{}
+	denied := false
+	for _, r := range d.Rules {
+		denied = denied || r.Says == acl.SaysDeny
+		if r.Decides {
+			deciding[r.Says]++
+		}
+	}
+	wrong := (d.Effect == acl.Allow) != allowed || d.Because == ""
+	if x.Column != nil {
+		wrong = wrong || allowed && (deciding[acl.SaysAllow] == 0 || denied) || denied && deciding[acl.SaysDeny] != 1
+	}
+	if x.Table != nil {
+		wrong = wrong || allowed && deciding[acl.SaysAllow] == 0
+	}
+	if wrong {
+		t.Fatalf("%s may %s %s: %v, explained as %+v\n%s", d.Principal, d.Action, d.Ref, allowed, d, policy)
+	}
 }
 
 func TestAViewEqualsTheCatalogThatItStandsFor(t *testing.T) {

@@ -420,7 +420,7 @@ masks:
 - {column: "metric:revenue", roles: [emea], with: null}`)
 	var got []string
 	for _, u := range p.Unmatched(s) {
-		got = append(got, u.Rule+": "+u.What)
+		got = append(got, u.Rule+": "+u.Message)
 	}
 	want := []string{
 		"line 6: grant to emea: deny shop.crm.customers.sssn covers nothing",

@@ -59,7 +59,7 @@ func auditListCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&path, "audit", "", "audit log (default in the user's state directory)")
 	f.StringVar(&filter.Principal, "principal", "", "only records of this principal")
-	f.StringVar(&filter.Object, "object", "", "only records that returned or withheld this object")
+	f.StringVar(&filter.Object, "object", "", "only records that returned, withheld or read this object")
 	f.StringVar(&outcome, "outcome", "", "only records that ended so: answered, refused, abstained or failed")
 	f.StringVar(&since, "since", "", "only records from this time on, as 2026-01-31 or 2026-01-31T12:00:00Z")
 	f.StringVar(&until, "until", "", "only records before this time")

@@ -23,7 +23,7 @@ type ingested struct {
 	Version string          `json:"version"`
 	Counts  map[string]int  `json:"counts"`
 	Changes catalog.Changes `json:"changes"`
-	Broken  []finding       `json:"broken"`
+	Broken  []acl.Finding   `json:"broken"`
 	Stored  bool            `json:"stored"`
 }
 
@@ -101,7 +101,7 @@ func put(ctx context.Context, s *store.Store, next *catalog.Snapshot, p *acl.Pol
 	if err != nil {
 		return ingested{}, err
 	}
-	out := ingested{Version: next.Version(), Counts: map[string]int{}, Changes: catalog.Diff(old, next), Broken: []finding{}}
+	out := ingested{Version: next.Version(), Counts: map[string]int{}, Changes: catalog.Diff(old, next), Broken: []acl.Finding{}}
 	for _, k := range catalog.Kinds {
 		out.Counts[k.String()] = next.OfKind(k).Len()
 	}
@@ -109,7 +109,7 @@ func put(ctx context.Context, s *store.Store, next *catalog.Snapshot, p *acl.Pol
 		before := p.Unmatched(old)
 		for _, u := range p.Unmatched(next) {
 			if !slices.Contains(before, u) {
-				out.Broken = append(out.Broken, finding{u.Rule, u.What})
+				out.Broken = append(out.Broken, u)
 			}
 		}
 	}

@@ -7,20 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/schemagate/schemagate/acl/casbin"
+	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/rewrite"
 )
 
 func policyCommand() *cobra.Command {
-	c := &cobra.Command{Use: "policy", Short: "Check policies"}
-	c.AddCommand(policyCheckCommand())
+	c := &cobra.Command{Use: "policy", Short: "Check policies, and ask them who may do what, and why"}
+	c.AddCommand(policyCheckCommand(), policyWhatCommand(), policyWhoCommand(), policyExplainCommand(), policyDiffCommand(), policyTestCommand(), policyLintCommand())
 	return c
-}
-
-// finding is what a check found.
-type finding struct {
-	Rule    string `json:"rule"`
-	Message string `json:"message"`
 }
 
 func policyCheckCommand() *cobra.Command {
@@ -43,58 +37,98 @@ guard can put in place. Exit code 4 means that something was found.`,
 				fmt.Fprintln(c.ErrOrStderr(), errors.Unwrap(err))
 				return said(err)
 			}
-			findings := []finding{}
-			checked := false
+			findings, checked := []acl.Finding{}, false
 			if len(o.sources) > 0 || o.store != "" {
 				checked = true
-				s, _, err := o.catalog(c.Context(), progress(c.ErrOrStderr()))
+				j, err := o.judge(c.Context(), o.policy, progress(c.ErrOrStderr()))
 				if err != nil {
 					return err
 				}
-				for _, u := range p.Unmatched(s) {
-					findings = append(findings, finding{u.Rule, u.What})
-				}
-				e, err := casbin.New(p, s)
+				views, err := j.views()
 				if err != nil {
 					return err
 				}
-				for _, who := range p.Principals() {
-					v, err := e.View(who)
-					if err != nil {
-						return err
-					}
-					for _, f := range rewrite.Vet(v, guards()) {
-						found := finding{f.Rule, f.Message}
-						if !slices.Contains(findings, found) {
-							findings = append(findings, found)
-						}
-					}
-				}
+				findings = append(j.policy.Unmatched(j.snapshot), vetted(views)...)
 			}
-			if o.json {
-				if err := printJSON(c.OutOrStdout(), map[string]any{"policy": o.policy, "version": p.Version(), "findings": findings}); err != nil {
-					return err
-				}
-			} else {
-				for _, f := range findings {
-					fmt.Fprintf(c.OutOrStdout(), "%s: %s: %s\n", o.policy, f.Rule, f.Message)
-				}
-				switch {
-				case len(findings) > 0:
-				case checked:
-					fmt.Fprintf(c.OutOrStdout(), "%s: every rule is well formed and covers something\n", o.policy)
-				default:
-					fmt.Fprintf(c.OutOrStdout(), "%s: well formed; give a --source to check that its rules cover something\n", o.policy)
-				}
+			fine := "well formed; give a --source to check that its rules cover something"
+			if checked {
+				fine = "every rule is well formed and covers something"
 			}
-			if len(findings) > 0 {
-				return said(errFound)
-			}
-			return nil
+			return o.report(c, p, findings, fine)
 		},
 	}
-	o.sourceFlags(c)
-	c.Flags().StringVar(&o.policy, "policy", "", "policy file")
-	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
+	o.policyFlags(c)
 	return c
+}
+
+func policyLintCommand() *cobra.Command {
+	var o options
+	c := &cobra.Command{
+		Use:   "lint",
+		Short: "Find what is likely a mistake in a policy, or a way round it",
+		Long: `Find all that policy check finds, and also: allows that cover nothing or that the role's own denies take back, roles that
+nobody has, principals who see nothing, masks that break a declared join, conditions and descriptions that name what
+their readers may not see, and tables that nobody owns. Exit code 4 means that something was found.`,
+		Example: `  schemagate policy lint --policy policy.yaml --source sqlite:shop.db`,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			j, err := o.judge(c.Context(), o.policy, progress(c.ErrOrStderr()))
+			if err != nil {
+				return err
+			}
+			views, err := j.views()
+			if err != nil {
+				return err
+			}
+			return o.report(c, j.policy, append(j.policy.Lint(j.snapshot, views), vetted(views)...), "nothing stands out")
+		},
+	}
+	o.policyFlags(c)
+	return c
+}
+
+// views returns those of all principals.
+func (j judgedPolicy) views() ([]acl.View, error) {
+	var out []acl.View
+	for _, who := range j.policy.Principals() {
+		v, err := j.engine.View(who)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// vetted tries the SQL of the policy's rules for each principal.
+func vetted(views []acl.View) []acl.Finding {
+	var out []acl.Finding
+	for _, v := range views {
+		for _, f := range rewrite.Vet(v, guards()) {
+			if !slices.Contains(out, f) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// report prints findings, and turns them into the exit code.
+func (o *options) report(c *cobra.Command, p *acl.Policy, findings []acl.Finding, fine string) error {
+	if o.json {
+		if err := printJSON(c.OutOrStdout(), map[string]any{"policy": o.policy, "version": p.Version(), "findings": append([]acl.Finding{}, findings...)}); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range findings {
+			fmt.Fprintf(c.OutOrStdout(), "%s: %s: %s\n", o.policy, f.Rule, f.Message)
+		}
+		if len(findings) == 0 {
+			fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", o.policy, fine)
+		}
+	}
+	if len(findings) > 0 {
+		return said(errFound)
+	}
+	return nil
 }
