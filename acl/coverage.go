@@ -2,6 +2,7 @@ package acl
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -13,7 +14,8 @@ import (
 type Coverage struct {
 	snapshot *catalog.Snapshot
 	dialects map[catalog.Dialect]bool
-	beneath  map[place][]uint32 // tables at or beneath a database, a schema or a table
+	beneath  map[place][]uint32                              // tables at or beneath a database, a schema or a table
+	saying   func() map[attribute]map[string]*roaring.Bitmap // objects by what they say of themselves
 }
 
 // place is the beginning of a table's name, folded as its dialect folds it.
@@ -25,6 +27,7 @@ type place struct {
 // NewCoverage indexes the tables of a snapshot.
 func NewCoverage(s *catalog.Snapshot) *Coverage {
 	c := &Coverage{snapshot: s, dialects: map[catalog.Dialect]bool{}, beneath: map[place][]uint32{}}
+	c.saying = sync.OnceValue(c.attributes)
 	for _, t := range s.Objects(catalog.KindTable) {
 		d := c.dialect(t.Ref)
 		r := d.RefKey(t.Ref)
@@ -47,11 +50,57 @@ func (c *Coverage) Of(patterns ...Pattern) *roaring.Bitmap {
 		switch {
 		case p.all:
 			out.AddRange(0, uint64(c.snapshot.Len()))
+		case p.attribute == byKind:
+			k, _ := catalog.ParseKind(p.segments[0])
+			r := c.snapshot.OfKind(k)
+			out.AddRange(uint64(r.From), uint64(r.To))
+		case p.attribute != "":
+			for value, objects := range c.saying()[p.attribute] {
+				if match(p.segments[0], value) {
+					out.Or(objects)
+				}
+			}
 		case p.kind != 0:
 			c.addNamed(out, p)
 		default:
 			c.addPath(out, p)
 		}
+	}
+	return out
+}
+
+// Covers reports whether a pattern covers an object of the snapshot.
+func (c *Coverage) Covers(p Pattern, id uint32) bool {
+	o := c.snapshot.Object(id)
+	if p.ByAttribute() {
+		return c.Of(p).Contains(id)
+	}
+	return p.Covers(c.dialect(o.Ref), o.Ref)
+}
+
+// attributes indexes what objects say of themselves. What a table says holds for its columns.
+func (c *Coverage) attributes() map[attribute]map[string]*roaring.Bitmap {
+	out := map[attribute]map[string]*roaring.Bitmap{byTag: {}, byOwner: {}, byDomain: {}}
+	for i := range c.snapshot.All() {
+		o := c.snapshot.Object(uint32(i))
+		add := func(a attribute, value string) {
+			if value == "" {
+				return
+			}
+			if out[a][value] == nil {
+				out[a][value] = roaring.New()
+			}
+			out[a][value].Add(o.ID)
+			if o.Table != nil {
+				r := c.snapshot.ColumnIDs(o.ID)
+				out[a][value].AddRange(uint64(r.From), uint64(r.To))
+			}
+		}
+		for _, t := range o.Tags {
+			add(byTag, t)
+		}
+		add(byOwner, o.Owner)
+		add(byDomain, o.Domain)
 	}
 	return out
 }

@@ -47,7 +47,7 @@ const (
 // Explain says what the policy decides and why. v must be a view under it; the effect is the view's.
 func (p *Policy) Explain(v View, a Action, id uint32) Decision {
 	o := v.Snapshot().Object(id)
-	x := explanation{policy: p, view: v}
+	x := explanation{policy: p, view: v, coverage: NewCoverage(v.Snapshot())}
 	d := Decision{Principal: v.Principal().Name, Action: a, Ref: o.Ref.String(), Rules: []SpokenRule{}}
 	if x.may(a, id) {
 		d.Effect = Allow
@@ -76,8 +76,9 @@ func (p *Policy) Explain(v View, a Action, id uint32) Decision {
 
 // explanation retraces how a view came about.
 type explanation struct {
-	policy *Policy
-	view   View
+	policy   *Policy
+	view     View
+	coverage *Coverage
 }
 
 func (x *explanation) may(a Action, id uint32) bool {
@@ -132,7 +133,7 @@ func (x *explanation) object(a Action, o *catalog.Object) (because string, rules
 
 // grants lists the grants that cover one object by itself. The first deny decides, else the first allow.
 func (x *explanation) grants(a Action, r catalog.Ref, part bool) (because string, rules []SpokenRule) {
-	d, _ := x.view.Snapshot().Database(r.Database)
+	id, _ := x.view.Snapshot().ID(r)
 	for _, g := range x.policy.Grants {
 		if !slices.Contains(g.Actions, a) || !slices.Contains(x.view.Roles(), g.Role) {
 			continue
@@ -142,9 +143,9 @@ func (x *explanation) grants(a Action, r catalog.Ref, part bool) (because string
 			patterns []Pattern
 		}{{SaysAllow, g.Allow}, {SaysDeny, g.Deny}} {
 			for _, p := range side.patterns {
-				if p.Covers(d.Dialect, r) {
+				if x.coverage.Covers(p, id) {
 					spoken := SpokenRule{Rule: g.Rule, Role: g.Role, Action: a, Says: side.says, Pattern: p.String()}
-					if part && len(p.segments) > len(r.TableRef().Path()) {
+					if part && (p.ByAttribute() || len(p.segments) > len(r.TableRef().Path())) {
 						spoken.On = r.String()
 					}
 					rules = append(rules, spoken)
@@ -186,7 +187,6 @@ func merge(rules, more []SpokenRule) []SpokenRule {
 func (x *explanation) protections(o *catalog.Object) []SpokenRule {
 	s, v := x.view.Snapshot(), x.view
 	var rules []SpokenRule
-	d, _ := s.Database(o.Ref.Database)
 	table := o.ID
 	if o.Column != nil {
 		table = s.TableOf(o.ID)
@@ -196,7 +196,7 @@ func (x *explanation) protections(o *catalog.Object) []SpokenRule {
 	}
 	if f, protected := v.Filter(table); protected {
 		for _, r := range x.policy.RowFilters {
-			if r.Table.Covers(d.Dialect, s.Object(table).Ref) {
+			if x.coverage.Covers(r.Table, table) {
 				mine := slices.Contains(f.Permissive, r.Predicate) || slices.Contains(f.Restrictive, r.Predicate)
 				rules = append(rules, SpokenRule{Rule: r.Rule, Says: SaysFilter, Pattern: r.Table.String(), Decides: mine})
 			}
@@ -210,7 +210,7 @@ func (x *explanation) protections(o *catalog.Object) []SpokenRule {
 			continue
 		}
 		for _, r := range x.policy.Masks {
-			if !r.Column.Covers(d.Dialect, c.Ref) || !slices.ContainsFunc(r.Roles, func(role string) bool { return slices.Contains(v.Roles(), role) }) {
+			if !x.coverage.Covers(r.Column, c.ID) || !slices.ContainsFunc(r.Roles, func(role string) bool { return slices.Contains(v.Roles(), role) }) {
 				continue
 			}
 			spoken := SpokenRule{Rule: r.Rule, Says: SaysMask, Pattern: r.Column.String(), Decides: r.Rule == m.Rule}

@@ -9,14 +9,26 @@ import (
 
 // Pattern names objects in a policy. A path pattern covers what it names and everything beneath; `*` matches any run
 // of characters within one segment, unless the segment is quoted. A bare `*` covers every object. kind:NAME names
-// metrics, relationships and past queries, with stars in NAME. The zero Pattern covers nothing.
+// metrics, relationships and past queries, with stars in NAME. tag:NAME, owner:NAME and domain:NAME cover what says so of
+// itself, columns of a table that does, and kind:KIND all objects of a kind. The zero Pattern covers nothing.
 type Pattern struct {
-	text     string
-	all      bool
-	kind     catalog.Kind // set for kind:NAME
-	segments []string
-	literal  []bool
+	text      string
+	all       bool
+	kind      catalog.Kind // set for metric:NAME and the like
+	attribute attribute    // set for tag:NAME and the like
+	segments  []string
+	literal   []bool
 }
+
+// attribute is something that an object says of itself, by which a pattern can cover it.
+type attribute string
+
+const (
+	byTag    attribute = "tag"
+	byOwner  attribute = "owner"
+	byDomain attribute = "domain"
+	byKind   attribute = "kind"
+)
 
 // ParsePattern reads a pattern.
 func ParsePattern(s string) (Pattern, error) {
@@ -37,8 +49,21 @@ func ParsePattern(s string) (Pattern, error) {
 			return p, nil
 		}
 	}
-	if word, _, ok := strings.Cut(s, ":"); ok && !strings.ContainsAny(word, `".`) {
-		return Pattern{}, fmt.Errorf("pattern %q: %q is no kind; write metric:, relationship: or query:, or put a name with a colon in double quotes", s, word)
+	if word, name, ok := strings.Cut(s, ":"); ok && !strings.ContainsAny(word, `".`) {
+		switch a := attribute(word); a {
+		case byKind:
+			if _, known := catalog.ParseKind(name); !known {
+				return Pattern{}, fmt.Errorf("pattern %q: %q is no kind; write table, column, metric, relationship or query", s, name)
+			}
+			fallthrough
+		case byTag, byOwner, byDomain:
+			if name == "" {
+				return Pattern{}, fmt.Errorf("pattern %q names nothing after the colon; write a name or *", s)
+			}
+			p.attribute, p.segments, p.literal = a, []string{name}, []bool{false}
+			return p, nil
+		}
+		return Pattern{}, fmt.Errorf("pattern %q: %q is no kind; write metric:, relationship:, query:, tag:, owner:, domain: or kind:, or put a name with a colon in double quotes", s, word)
 	}
 	var err error
 	if p.segments, p.literal, err = catalog.SplitPattern(s); err != nil {
@@ -53,7 +78,11 @@ func ParsePattern(s string) (Pattern, error) {
 // String returns the pattern as it was written.
 func (p Pattern) String() string { return p.text }
 
-// Covers reports whether the pattern names the object or something above it, under the case rules of dialect.
+// ByAttribute reports whether the pattern covers objects by what they say of themselves, which only a Coverage knows.
+func (p Pattern) ByAttribute() bool { return p.attribute != "" }
+
+// Covers reports whether the pattern names the object or something above it, under the case rules of dialect. A pattern
+// by attribute names nothing.
 func (p Pattern) Covers(d catalog.Dialect, r catalog.Ref) bool {
 	if p.all {
 		return true
@@ -61,7 +90,7 @@ func (p Pattern) Covers(d catalog.Dialect, r catalog.Ref) bool {
 	if p.kind != 0 {
 		return r.Kind == p.kind && match(p.segments[0], r.Name)
 	}
-	if len(p.segments) == 0 || r.Kind != catalog.KindTable && r.Kind != catalog.KindColumn {
+	if p.attribute != "" || len(p.segments) == 0 || r.Kind != catalog.KindTable && r.Kind != catalog.KindColumn {
 		return false
 	}
 	// A database covers what it holds whatever segments follow; with a schema the path is one longer.
@@ -91,7 +120,7 @@ func (p Pattern) Covers(d catalog.Dialect, r catalog.Ref) bool {
 // covers the columns of that name and not the table.
 func (p Pattern) column(d catalog.Dialect, table catalog.Ref) (segment string, literal, ok bool) {
 	last := len(p.segments) - 1
-	if p.all || p.kind != 0 || last < 2 || last != len(table.Path()) {
+	if p.all || p.kind != 0 || p.attribute != "" || last < 2 || last != len(table.Path()) {
 		return "", false, false
 	}
 	up := p

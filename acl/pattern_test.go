@@ -62,6 +62,8 @@ func TestPatternsCoverWhatTheyNameAndAllBeneath(t *testing.T) {
 		`metrics:revenue`:            nil,
 		`table:shop.orders`:          nil,
 		`column:shop.orders.id`:      nil,
+		`tag:`:                       nil,
+		`kind:tables`:                nil,
 	} {
 		p, err := acl.ParsePattern(pattern)
 		if (err != nil) != (want == nil) {
@@ -236,4 +238,53 @@ func ExampleParsePattern() {
 	// Output:
 	// true
 	// false
+}
+
+func TestPatternsByAttributeCoverWhatSaysSoAndTheColumnsOfSuchTables(t *testing.T) {
+	t.Parallel()
+	table, plain := catalog.TableRef("shop", "", "people"), catalog.TableRef("shop", "", "goods")
+	objects := []catalog.Object{
+		{Ref: table, Owner: "hr", Domain: "staff", Table: &catalog.Table{}},
+		{Ref: catalog.ColumnRef("shop", "", "people", "id"), Column: &catalog.Column{}},
+		{Ref: catalog.ColumnRef("shop", "", "people", "pay"), Tags: []string{"secret", "pii:money"}, Column: &catalog.Column{Position: 1}},
+		{Ref: plain, Tags: []string{"secretive"}, Table: &catalog.Table{}},
+		{Ref: catalog.ColumnRef("shop", "", "goods", "id"), Column: &catalog.Column{}},
+		{Ref: catalog.MetricRef("payroll"), Tags: []string{"secret"}, Metric: &catalog.Metric{Formula: "SUM(pay)", Sources: []catalog.Ref{table}}},
+	}
+	s, err := catalog.Build([]catalog.Database{{Name: "shop", Dialect: catalog.SQLite}}, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	coverage := acl.NewCoverage(s)
+	for pattern, want := range map[string]string{
+		"tag:secret":    "shop.people.pay metric:payroll",
+		"tag:secret*":   "shop.goods shop.people.pay shop.goods.id metric:payroll",
+		"tag:pii:money": "shop.people.pay",
+		"tag:Secret":    "",
+		"owner:hr":      "shop.people shop.people.id shop.people.pay",
+		"domain:st*":    "shop.people shop.people.id shop.people.pay",
+		"domain:*":      "shop.people shop.people.id shop.people.pay",
+		"kind:table":    "shop.goods shop.people",
+		"kind:metric":   "metric:payroll",
+	} {
+		p, err := acl.ParsePattern(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i := range s.All() {
+			if coverage.Covers(p, uint32(i)) {
+				got = append(got, s.Object(uint32(i)).Ref.String())
+			}
+			if r := s.Object(uint32(i)).Ref; p.ByAttribute() && p.Covers(catalog.SQLite, r) {
+				t.Errorf("%s names %s", pattern, r)
+			}
+		}
+		slices.Sort(got)
+		wanted := strings.Fields(want)
+		slices.Sort(wanted)
+		if !slices.Equal(got, wanted) {
+			t.Errorf("%s covers %q, want %q", pattern, got, wanted)
+		}
+	}
 }

@@ -168,7 +168,7 @@ func TestEveryFaultIsNamedByItsLineAndSaysWhatToDo(t *testing.T) {
 		{"an unknown action", "version: 1\ngrants:\n- role: a\n  allow: [x]\n  actions:\n  - view\n  - read", "7", `action "read" is not known; known are view, query, edit, approve, administer, audit, impersonate`},
 		{"a bad pattern to allow", "version: 1\ngrants:\n- role: a\n  allow:\n  - x\n  - shop..orders", "6", "has an empty segment"},
 		{"a bad pattern to deny", "version: 1\ngrants:\n- {role: a, allow: [x]}\n- {role: a, deny: [a.b.c.d.e]}", "4", "the longest name is database.schema.table.column"},
-		{"a pattern of no kind", "version: 1\ngrants:\n- {role: a, allow: ['metrics:x']}", "3", "write metric:, relationship: or query:"},
+		{"a pattern of no kind", "version: 1\ngrants:\n- {role: a, allow: ['metrics:x']}", "3", "write metric:, relationship:, query:, tag:"},
 		{"a table with its kind", "version: 1\ngrants:\n- {role: a, allow: ['table:x']}", "3", "write tables and columns without a kind in front"},
 		{"a bad pattern of a row filter", sound + "row_filters:\n- {table: 'shop.', roles: [a], using: x}", "5", "empty segment"},
 		{"a bad pattern of a mask", sound + "masks:\n- {column: '\"shop', roles: [a], with: null}", "5", "does not end"},

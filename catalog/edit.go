@@ -14,6 +14,7 @@ type Field string
 const (
 	FieldDescription Field = "description"
 	FieldOwner       Field = "owner"
+	FieldDomain      Field = "domain"
 	FieldTags        Field = "tags"
 	FieldSynonyms    Field = "synonyms"
 )
@@ -23,7 +24,7 @@ const (
 type Edit struct {
 	Ref    Ref       `json:"ref"`
 	Field  Field     `json:"field"`
-	Values []string  `json:"values"` // one value for a description or owner
+	Values []string  `json:"values"` // one value for a description, owner or domain
 	Author string    `json:"author"`
 	At     time.Time `json:"at"`
 }
@@ -31,13 +32,13 @@ type Edit struct {
 // Validate reports what is wrong with the edit itself; whether its object exists is for Apply to tell.
 func (e Edit) Validate() error {
 	switch e.Field {
-	case FieldDescription, FieldOwner:
+	case FieldDescription, FieldOwner, FieldDomain:
 		if len(e.Values) > 1 {
 			return fmt.Errorf("catalog: %s takes one value, not %d", e.Field, len(e.Values))
 		}
 	case FieldTags, FieldSynonyms:
 	default:
-		return fmt.Errorf("catalog: %q cannot be edited; description, owner, tags and synonyms can", e.Field)
+		return fmt.Errorf("catalog: %q cannot be edited; description, owner, domain, tags and synonyms can", e.Field)
 	}
 	if e.Ref.IsZero() {
 		return fmt.Errorf("catalog: an edit must name an object")
@@ -66,6 +67,8 @@ func Apply(s *Snapshot, edits []Edit) (_ *Snapshot, dangling []Edit, err error) 
 			o.Description = strings.Join(e.Values, "")
 		case FieldOwner:
 			o.Owner = strings.Join(e.Values, "")
+		case FieldDomain:
+			o.Domain = strings.Join(e.Values, "")
 		case FieldTags:
 			o.Tags = slices.Clone(e.Values)
 		case FieldSynonyms:

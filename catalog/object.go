@@ -13,6 +13,7 @@ type Object struct {
 	Synonyms    []string `json:"synonyms,omitempty"`
 	Tags        []string `json:"tags,omitempty"`
 	Owner       string   `json:"owner,omitempty"`
+	Domain      string   `json:"domain,omitempty"` // the part of the business that it belongs to
 
 	Table        *Table        `json:"table,omitempty"`
 	Column       *Column       `json:"column,omitempty"`

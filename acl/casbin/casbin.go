@@ -46,6 +46,7 @@ type Engine struct {
 	policy   *acl.Policy
 	snapshot *catalog.Snapshot
 	enforcer *casbin.Enforcer
+	coverage *acl.Coverage
 	patterns map[string]acl.Pattern // by the text that Casbin knows them by
 	roles    map[string][]string    // by principal, inherited ones included, as Casbin resolves them
 	rules    map[string]*roleRules  // by role
@@ -80,7 +81,7 @@ func New(policy *acl.Policy, snapshot *catalog.Snapshot) (*Engine, error) {
 		return nil, fmt.Errorf("casbin: %w", err)
 	}
 	e := &Engine{
-		policy: policy, snapshot: snapshot, enforcer: enforcer,
+		policy: policy, snapshot: snapshot, enforcer: enforcer, coverage: acl.NewCoverage(snapshot),
 		patterns: map[string]acl.Pattern{}, roles: map[string][]string{}, rules: map[string]*roleRules{},
 		compiled: map[string]func() *acl.Compiled{},
 	}
@@ -173,7 +174,6 @@ func unique(rows [][]string) [][]string {
 
 // index finds what every rule covers.
 func (e *Engine) index() error {
-	coverage := acl.NewCoverage(e.snapshot)
 	for _, g := range e.policy.Grants {
 		r := e.rules[g.Role]
 		if r == nil {
@@ -183,17 +183,17 @@ func (e *Engine) index() error {
 			}
 			e.rules[g.Role] = r
 		}
-		allow, deny := coverage.Of(g.Allow...), coverage.Of(g.Deny...)
+		allow, deny := e.coverage.Of(g.Allow...), e.coverage.Of(g.Deny...)
 		for _, a := range g.Actions {
 			r.allow[a].Or(allow)
 			r.deny[a].Or(deny)
 		}
 	}
 	for _, rule := range e.policy.RowFilters {
-		e.filters = append(e.filters, protection[acl.RowFilterRule]{rule, within(coverage.Of(rule.Table), e.snapshot.OfKind(catalog.KindTable))})
+		e.filters = append(e.filters, protection[acl.RowFilterRule]{rule, within(e.coverage.Of(rule.Table), e.snapshot.OfKind(catalog.KindTable))})
 	}
 	for _, rule := range e.policy.Masks {
-		e.masks = append(e.masks, protection[acl.MaskRule]{rule, within(coverage.Of(rule.Column), e.snapshot.OfKind(catalog.KindColumn))})
+		e.masks = append(e.masks, protection[acl.MaskRule]{rule, within(e.coverage.Of(rule.Column), e.snapshot.OfKind(catalog.KindColumn))})
 	}
 	for _, k := range consisting {
 		for i := range e.snapshot.Objects(k) {
@@ -237,6 +237,10 @@ func (e *Engine) covers(args ...any) (any, error) {
 	var r catalog.Ref
 	if err := r.UnmarshalText([]byte(object)); err != nil {
 		return nil, err
+	}
+	if p.ByAttribute() {
+		id, ok := e.snapshot.ID(r)
+		return ok && e.coverage.Covers(p, id), nil
 	}
 	d, _ := e.snapshot.Database(r.Database)
 	return p.Covers(d.Dialect, r), nil

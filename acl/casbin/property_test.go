@@ -102,7 +102,21 @@ func (o *oracle) raw(x *catalog.Object) bool {
 }
 
 func (o *oracle) covers(p acl.Pattern, x *catalog.Object) bool {
+	if p.ByAttribute() {
+		table, _ := o.s.Lookup(x.Ref.TableRef())
+		return says(p.String(), x) || x.Column != nil && says(p.String(), table) && !strings.HasPrefix(p.String(), "kind:")
+	}
 	return p.Covers(dialects[x.Ref.Database], x.Ref)
+}
+
+// says reports whether an object says of itself what a pattern asks for.
+func says(pattern string, x *catalog.Object) bool {
+	by, want, _ := strings.Cut(pattern, ":")
+	have := map[string][]string{"tag": x.Tags, "owner": {x.Owner}, "domain": {x.Domain}, "kind": {x.Ref.Kind.String()}}[by]
+	return slices.ContainsFunc(have, func(h string) bool {
+		start, starred := strings.CutSuffix(want, "*")
+		return h == want || starred && h != "" && strings.HasPrefix(h, start)
+	})
 }
 
 func (o *oracle) has(roles []string) bool {

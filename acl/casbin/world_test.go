@@ -30,6 +30,9 @@ func drawCatalog(t *rapid.T) *catalog.Snapshot {
 		r.Table = rapid.SampledFrom([]string{"Tab%dq", "odd %d.q", "st*r%dq"}).Draw(t, "form")
 		r.Table = fmt.Sprintf(r.Table, i)
 		rows := int64(7)
+		words := func() []string {
+			return rapid.SliceOfNDistinct(rapid.SampledFrom(said), 0, 2, rapid.ID).Draw(t, "tags")
+		}
 		table := &catalog.Table{Rows: &rows, SQLView: rapid.SampledFrom([]string{"", "SELECT 1"}).Draw(t, "sql view")}
 		for j := range rapid.IntRange(1, 3).Draw(t, "columns") {
 			c := catalog.ColumnRef(r.Database, r.Schema, r.Table, fmt.Sprintf("Col%dx%dq", i, j))
@@ -39,7 +42,7 @@ func drawCatalog(t *rapid.T) *catalog.Snapshot {
 			byTable[r] = append(byTable[r], c)
 			columns = append(columns, c)
 			share, distinct := 0.5, int64(3)
-			objects = append(objects, catalog.Object{Ref: c, Column: &catalog.Column{
+			objects = append(objects, catalog.Object{Ref: c, Tags: words(), Owner: oneOrNone.Draw(t, "owner"), Domain: oneOrNone.Draw(t, "domain"), Column: &catalog.Column{
 				Position: j, Samples: []string{fmt.Sprintf("val%dx%dq", i, j)}, Dictionary: []string{fmt.Sprintf("dic%dx%dq", i, j)}, NullShare: &share, Distinct: &distinct}})
 		}
 		if rapid.Bool().Draw(t, "key") {
@@ -47,14 +50,14 @@ func drawCatalog(t *rapid.T) *catalog.Snapshot {
 			from := rapid.SampledFrom(byTable[r]).Draw(t, "from")
 			table.ForeignKeys = []catalog.ForeignKey{{Columns: []string{from.Column}, To: to.TableRef(), ToColumns: []string{to.Column}}}
 		}
-		objects = append(objects, catalog.Object{Ref: r, Table: table})
+		objects = append(objects, catalog.Object{Ref: r, Tags: words(), Owner: oneOrNone.Draw(t, "owner"), Domain: oneOrNone.Draw(t, "domain"), Table: table})
 	}
 	column := rapid.SampledFrom(columns)
 	for i := range rapid.IntRange(0, 3).Draw(t, "named") {
 		c, d := column.Draw(t, "c"), column.Draw(t, "d")
 		switch rapid.IntRange(0, 2).Draw(t, "kind") {
 		case 0:
-			objects = append(objects, catalog.Object{Ref: catalog.MetricRef(fmt.Sprintf("Met%dq", i)), Metric: &catalog.Metric{
+			objects = append(objects, catalog.Object{Ref: catalog.MetricRef(fmt.Sprintf("Met%dq", i)), Tags: []string{oneOrNone.Draw(t, "tag")}, Metric: &catalog.Metric{
 				Formula: "SUM(" + c.Column + ")", Sources: []catalog.Ref{c.TableRef()}, Dimensions: []catalog.Ref{d}}})
 		case 1:
 			objects = append(objects, catalog.Object{Ref: catalog.RelationshipRef(fmt.Sprintf("Rel%dq", i)), Relationship: &catalog.Relationship{
@@ -71,8 +74,16 @@ func drawCatalog(t *rapid.T) *catalog.Snapshot {
 	return s
 }
 
+// said is what objects of a drawn catalog say of themselves. None of it is a name.
+var said = []string{"pii", "pay"}
+
+var oneOrNone = rapid.SampledFrom(append([]string{""}, said...))
+
 // drawPattern makes a pattern from the name of an object, so that it has something to cover more often than not.
 func drawPattern(t *rapid.T, s *catalog.Snapshot) string {
+	if rapid.IntRange(0, 5).Draw(t, "by attribute") == 0 {
+		return rapid.SampledFrom([]string{"tag:pii", "tag:p*", "owner:pay", "domain:pii", "domain:*", "kind:column", "kind:metric", "kind:table"}).Draw(t, "attribute")
+	}
 	o := s.All()[rapid.IntRange(0, s.Len()-1).Draw(t, "object")]
 	path := o.Ref.Path()
 	if o.Table == nil && o.Column == nil {

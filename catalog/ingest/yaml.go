@@ -55,6 +55,7 @@ type documentation struct {
 	Synonyms    []string `yaml:"synonyms"`
 	Tags        []string `yaml:"tags"`
 	Owner       string   `yaml:"owner"`
+	Domain      string   `yaml:"domain"`
 }
 
 type yamlTable struct {
@@ -106,6 +107,7 @@ type yamlMetric struct {
 	Filters     []string          `yaml:"filters"`
 	Tags        []string          `yaml:"tags"`
 	Owner       string            `yaml:"owner"`
+	Domain      string            `yaml:"domain"`
 }
 
 type yamlRelationship struct {
@@ -119,6 +121,7 @@ type yamlRelationship struct {
 	Usage       int64             `yaml:"usage"`
 	Tags        []string          `yaml:"tags"`
 	Owner       string            `yaml:"owner"`
+	Domain      string            `yaml:"domain"`
 }
 
 type yamlQuery struct {
@@ -134,6 +137,7 @@ type yamlQuery struct {
 	LastRun      string            `yaml:"last_run"`
 	Tags         []string          `yaml:"tags"`
 	Owner        string            `yaml:"owner"`
+	Domain       string            `yaml:"domain"`
 }
 
 func openYAML(path string) (*overlay, error) {
@@ -241,6 +245,9 @@ func (d documentation) over(o *catalog.Object) {
 	if d.Owner != "" {
 		o.Owner = d.Owner
 	}
+	if d.Domain != "" {
+		o.Domain = d.Domain
+	}
 	o.Synonyms = union(o.Synonyms, d.Synonyms)
 	o.Tags = union(o.Tags, d.Tags)
 }
@@ -259,7 +266,7 @@ func (l *layer) metric(m located[yamlMetric]) {
 	v := m.value
 	l.need(m.line, "metric", v.Name, map[string]bool{"name": v.Name != "", "formula": v.Formula != "", "sources": len(v.Sources) > 0})
 	o := catalog.Object{
-		Ref: catalog.MetricRef(v.Name), Description: v.Definition, Synonyms: v.Synonyms, Tags: v.Tags, Owner: v.Owner,
+		Ref: catalog.MetricRef(v.Name), Description: v.Definition, Synonyms: v.Synonyms, Tags: v.Tags, Owner: v.Owner, Domain: v.Domain,
 		Metric: &catalog.Metric{
 			Formula: v.Formula, Unit: v.Unit, Aggregation: v.Aggregation, Filters: v.Filters,
 			Sources:    l.resolveAll(catalog.KindTable, v.Sources),
@@ -285,7 +292,7 @@ func (l *layer) relationship(r located[yamlRelationship]) {
 		l.fail(r.line, "cardinality %q is none of many_to_one, one_to_many, one_to_one, many_to_many", c)
 	}
 	l.add(r.line, catalog.Object{
-		Ref: catalog.RelationshipRef(v.Name), Description: v.Description, Tags: v.Tags, Owner: v.Owner,
+		Ref: catalog.RelationshipRef(v.Name), Description: v.Description, Tags: v.Tags, Owner: v.Owner, Domain: v.Domain,
 		Relationship: &catalog.Relationship{
 			From: l.resolveAll(catalog.KindColumn, v.From), To: l.resolveAll(catalog.KindColumn, v.To),
 			Type: catalog.DocumentedRelationship, Cardinality: catalog.Cardinality(v.Cardinality),
@@ -307,7 +314,7 @@ func (l *layer) query(q located[yamlQuery]) {
 		}
 	}
 	l.add(q.line, catalog.Object{
-		Ref: catalog.QueryRef(v.ID), Tags: v.Tags, Owner: v.Owner,
+		Ref: catalog.QueryRef(v.ID), Tags: v.Tags, Owner: v.Owner, Domain: v.Domain,
 		Query: &catalog.Query{
 			Question: v.Question, SQL: v.SQL, JoinPattern: v.JoinPattern, Aggregations: v.Aggregations, Count: v.Count, LastRun: last,
 			Tables:  l.resolveAll(catalog.KindTable, v.Tables),
