@@ -51,10 +51,10 @@ func (v View) Access(id uint32) Access {
 	if f, protected := v.Filter(id); protected && o.Table != nil {
 		out.Rows = &Rows{None: len(f.Permissive) == 0}
 		for _, p := range f.Permissive {
-			out.Rows.Any = append(out.Rows.Any, v.principal.fill(p.Using))
+			out.Rows.Any = append(out.Rows.Any, v.fill(p))
 		}
 		for _, p := range f.Restrictive {
-			out.Rows.All = append(out.Rows.All, v.principal.fill(p.Using))
+			out.Rows.All = append(out.Rows.All, v.fill(p))
 		}
 	}
 	if m, masked := v.Mask(id); masked && o.Column != nil {
@@ -63,11 +63,15 @@ func (v View) Access(id uint32) Access {
 	return out
 }
 
-// fill writes a condition with the principal's attributes in it, for people to read: it is not SQL to run.
-func (p Principal) fill(condition string) string {
-	t, err := ParseTemplate(condition)
+// fill writes a condition with the attributes in their places, for people to read: it is not SQL to run.
+func (v View) fill(c Predicate) string {
+	t, err := ParseTemplate(c.Using)
 	if err != nil {
-		return condition
+		return c.Using
+	}
+	p := v.principal
+	if c.Of != nil {
+		p = *c.Of
 	}
 	out := t.Text[0]
 	for i, name := range t.Attributes {

@@ -52,6 +52,10 @@ type Principal struct {
 	Name       string
 	Roles      []string // as granted; what they inherit is the policy's business
 	Attributes map[string]any
+	// Tenant is the part of the deployment that the principal belongs to; empty where there is only one.
+	Tenant string
+	// ActsFor is set for a service account: it may act for people who have one of these roles, or for all if one is *.
+	ActsFor []string
 }
 
 // Attribute returns an attribute by name. The principal's own name is the attribute "name" unless the policy sets one.
@@ -90,6 +94,7 @@ const (
 	CodeTooLarge           = "too-large"           // over a limit on size or depth
 	CodeDialectUnsupported = "dialect-unsupported" // no guard for the database's dialect
 	CodeAccessChanged      = "access-changed"      // what the principal may see changed while they asked
+	CodeMayNotAct          = "may-not-act"         // not for that person
 )
 
 // NotAvailable is the refusal for a name that is denied or absent. said is the name as the asker wrote it; detail
@@ -113,6 +118,8 @@ type RowFilter struct {
 type Predicate struct {
 	Using string
 	Rule  string // its place in the policy
+	// Of is whose attributes fill its places; nil means the view's principal.
+	Of *Principal
 }
 
 // MaskKind is how a masked value reads.
@@ -148,6 +155,7 @@ type Mask struct {
 	Constant   any
 	Expression string
 	Rule       string
+	Of         *Principal // as of a Predicate
 }
 
 // Strongest returns the mask that wins among those that apply to one column. masks must not be empty.

@@ -3,6 +3,7 @@ package acl
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/schemagate/schemagate/catalog"
 )
@@ -44,10 +45,10 @@ const (
 	SaysMask   Says = "mask"
 )
 
-// Explain says what the policy decides and why. v must be a view under it; the effect is the view's.
-func (p *Policy) Explain(v View, a Action, id uint32) Decision {
+// Explain says what the policy decides and why. v must be a view under it, made at that time; the effect is the view's.
+func (p *Policy) Explain(v View, a Action, id uint32, at time.Time) Decision {
 	o := v.Snapshot().Object(id)
-	x := explanation{policy: p, view: v, coverage: NewCoverage(v.Snapshot())}
+	x := explanation{policy: p, view: v, at: at, coverage: NewCoverage(v.Snapshot())}
 	d := Decision{Principal: v.Principal().Name, Action: a, Ref: o.Ref.String(), Rules: []SpokenRule{}}
 	if x.may(a, id) {
 		d.Effect = Allow
@@ -78,6 +79,7 @@ func (p *Policy) Explain(v View, a Action, id uint32) Decision {
 type explanation struct {
 	policy   *Policy
 	view     View
+	at       time.Time
 	coverage *Coverage
 }
 
@@ -135,7 +137,8 @@ func (x *explanation) object(a Action, o *catalog.Object) (because string, rules
 func (x *explanation) grants(a Action, r catalog.Ref, part bool) (because string, rules []SpokenRule) {
 	id, _ := x.view.Snapshot().ID(r)
 	for _, g := range x.policy.Grants {
-		if !slices.Contains(g.Actions, a) || !slices.Contains(x.view.Roles(), g.Role) {
+		if !slices.Contains(g.Actions, a) || !slices.Contains(x.view.Roles(), g.Role) ||
+			g.Tenant != "" && g.Tenant != x.view.Tenant() || !g.Window.Holds(x.at) {
 			continue
 		}
 		for _, side := range [...]struct {

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 )
@@ -24,13 +25,26 @@ type Policy struct {
 	Masks      []MaskRule
 }
 
-// Grant allows or denies actions to a role on what its patterns cover.
+// Grant allows or denies actions to a role on what its patterns cover, for a time, in one tenant or in all.
 type Grant struct {
 	Role    string
+	Tenant  string // empty for all
+	Window  Window
 	Allow   []Pattern
 	Deny    []Pattern
 	Actions []Action
 	Rule    string
+}
+
+// Window is a span of time, open where a bound is zero.
+type Window struct {
+	From  time.Time
+	Until time.Time // the first moment after it
+}
+
+// Holds reports whether a moment lies in the window.
+func (w Window) Holds(at time.Time) bool {
+	return (w.From.IsZero() || !at.Before(w.From)) && (w.Until.IsZero() || at.Before(w.Until))
 }
 
 // RowFilterRule limits the rows of the tables that Table covers, for principals with one of Roles. Its mere presence
@@ -109,12 +123,14 @@ type checker struct {
 }
 
 func (c *checker) grant(n ast.Node) Grant {
-	f := c.fields(n, "a grant", "role", "allow", "deny", "actions")
+	f := c.fields(n, "a grant", "role", "allow", "deny", "actions", "tenant", "from", "until")
 	line := lineOf(n)
 	g := Grant{
-		Role:  c.text(f["role"], "role"),
-		Allow: c.patterns(f["allow"], "allow"),
-		Deny:  c.patterns(f["deny"], "deny"),
+		Role:   c.text(f["role"], "role"),
+		Tenant: c.text(f["tenant"], "tenant"),
+		Window: Window{From: c.moment(f["from"], "from"), Until: c.moment(f["until"], "until")},
+		Allow:  c.patterns(f["allow"], "allow"),
+		Deny:   c.patterns(f["deny"], "deny"),
 	}
 	g.Rule = rule(line, "grant to "+g.Role)
 	if g.Role == "" {
@@ -134,6 +150,12 @@ func (c *checker) grant(n ast.Node) Grant {
 		}
 		g.Actions = append(g.Actions, Action(w.text))
 	}
+	if w := g.Window; !w.From.IsZero() && !w.Until.IsZero() && !w.From.Before(w.Until) {
+		c.fail(lineOf(f["until"]), "a grant's until must lie after its from; correct one of them")
+	}
+	if f["tenant"] != nil && g.Tenant == "" {
+		c.fail(line, "tenant is empty; name one, or leave it out for all")
+	}
 	switch {
 	case f["actions"] != nil:
 	case f["allow"] != nil && f["deny"] != nil:
@@ -146,12 +168,33 @@ func (c *checker) grant(n ast.Node) Grant {
 	return g
 }
 
+// moment reads a time, zero if there is none. A day means its first moment in UTC.
+func (c *checker) moment(n ast.Node, what string) time.Time {
+	if n == nil {
+		return time.Time{}
+	}
+	text := c.text(n, what)
+	for _, layout := range [...]string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t.UTC()
+		}
+	}
+	c.fail(lineOf(n), "%s is no time: %q; write it as 2026-01-31 or 2026-01-31T18:00:00Z", what, text)
+	return time.Time{}
+}
+
 func (c *checker) principal(e entry) Principal {
 	if e.key == "" {
 		c.fail(e.line, "a principal needs a name; write one before the colon")
 	}
-	f := c.fields(e.value, "a principal", "roles", "attributes")
-	p := Principal{Name: e.key, Roles: c.roles(c.words(f["roles"], "roles")), Attributes: map[string]any{}}
+	f := c.fields(e.value, "a principal", "roles", "attributes", "tenant", "acts_for")
+	p := Principal{Name: e.key, Roles: c.roles(c.words(f["roles"], "roles")), Attributes: map[string]any{}, Tenant: c.text(f["tenant"], "tenant")}
+	for _, w := range c.someWords(f["acts_for"], "acts_for") {
+		if w.text != "*" {
+			c.roles([]word{w})
+		}
+		p.ActsFor = append(p.ActsFor, w.text)
+	}
 	for _, a := range c.entries(f["attributes"], "attributes") {
 		v, err := literal(a.value)
 		if err != nil {

@@ -4,6 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -14,7 +18,10 @@ import (
 // rows. It is shared between the principals that have those roles and must not be changed once a View is made of it.
 type Compiled struct {
 	Roles    []string
-	Policy   string // version
+	Tenant   string
+	Via      string    // the service account that acts for the principal, if one does
+	Until    time.Time // when a grant begins or ends next, so that this holds no longer; zero if none does
+	Policy   string    // version
 	Snapshot *catalog.Snapshot
 	// Allowed holds, by action, what grants allow and no grant denies. For tables, metrics, relationships and past
 	// queries view and query follow from what they consist of.
@@ -37,11 +44,94 @@ type View struct {
 // NewView joins a principal with what its roles mean.
 func NewView(who Principal, c *Compiled) View {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %q", who.Name, c.Policy, c.Roles, c.Snapshot.Version())
+	fmt.Fprintf(h, "%q %q %q %q %q %q %d", who.Name, c.Policy, c.Roles, c.Snapshot.Version(), c.Tenant, c.Via, c.Until.UnixNano())
 	for _, k := range sortedKeys(who.Attributes) {
 		fmt.Fprintf(h, " %q=%T:%#v", k, who.Attributes[k], who.Attributes[k])
 	}
 	return View{principal: who, c: c, key: hex.EncodeToString(h.Sum(nil))}
+}
+
+// OnBehalfOf returns what a service account sees when it acts for a person: what both may see, rows that both may see, and
+// the stronger mask. Places in conditions are filled with the attributes of whose rule it is. Both views must be of one
+// policy and snapshot.
+func OnBehalfOf(service, person View) View {
+	c := &Compiled{
+		Roles: person.c.Roles, Tenant: person.c.Tenant, Via: service.principal.Name, Until: earlier(service.c.Until, person.c.Until),
+		Policy: person.c.Policy, Snapshot: person.c.Snapshot,
+		Allowed: map[Action]*roaring.Bitmap{}, Raw: roaring.And(service.c.Raw, person.c.Raw),
+		Filters: map[uint32]RowFilter{}, Masks: map[uint32]Mask{},
+	}
+	for a, allowed := range person.c.Allowed {
+		c.Allowed[a] = roaring.And(service.c.Allowed[a], allowed)
+	}
+	// A table is visible by its columns, and the two may see different ones.
+	for _, a := range [...]Action{ActionView, ActionQuery} {
+		tables := c.Snapshot.OfKind(catalog.KindTable)
+		for id := tables.From; id < tables.To; id++ {
+			r := c.Snapshot.ColumnIDs(id)
+			if !c.Allowed[a].IntersectsWithInterval(uint64(r.From), uint64(r.To)) {
+				c.Allowed[a].Remove(id)
+			}
+		}
+	}
+	for a, allowed := range c.Allowed {
+		if a != ActionAudit && a != ActionAdminister && a != ActionImpersonate {
+			allowed.And(c.Allowed[ActionView])
+		}
+	}
+	c.Raw.And(c.Allowed[ActionView])
+	maps.Copy(c.Filters, person.c.Filters)
+	for table, f := range service.c.Filters {
+		f = f.of(&service.principal)
+		if own, both := c.Filters[table]; both {
+			f = own.and(f)
+		}
+		c.Filters[table] = f
+	}
+	maps.Copy(c.Masks, person.c.Masks)
+	for column, m := range service.c.Masks {
+		m.Of = &service.principal
+		if own, both := c.Masks[column]; both {
+			m = Strongest([]Mask{own, m})
+		}
+		c.Masks[column] = m
+	}
+	return NewView(person.principal, c)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// of returns the filter with its places filled from another principal than the view's.
+func (f RowFilter) of(who *Principal) RowFilter {
+	out := RowFilter{Permissive: slices.Clone(f.Permissive), Restrictive: slices.Clone(f.Restrictive)}
+	for _, list := range [][]Predicate{out.Permissive, out.Restrictive} {
+		for i := range list {
+			list[i].Of = who
+		}
+	}
+	return out
+}
+
+// and returns a filter that lets through what both do. Conditions of one filter are all of one principal.
+func (f RowFilter) and(g RowFilter) RowFilter {
+	if len(g.Permissive) == 0 {
+		return RowFilter{Restrictive: slices.Concat(f.Restrictive, g.Restrictive)}
+	}
+	if len(g.Permissive) == 1 {
+		return RowFilter{Permissive: f.Permissive, Restrictive: slices.Concat(f.Restrictive, g.Restrictive, g.Permissive)}
+	}
+	// A line break ends whatever comment a condition may end in.
+	var any, rules []string
+	for _, p := range g.Permissive {
+		any, rules = append(any, "("+p.Using+"\n)"), append(rules, p.Rule)
+	}
+	either := Predicate{Using: strings.Join(any, " OR "), Rule: strings.Join(rules, " or "), Of: g.Permissive[0].Of}
+	return RowFilter{Permissive: f.Permissive, Restrictive: slices.Concat(f.Restrictive, g.Restrictive, []Predicate{either})}
 }
 
 // Everything returns a view of the whole snapshot, for work on behalf of nobody: measuring and auditing. What is
@@ -64,6 +154,30 @@ func (v View) Snapshot() *catalog.Snapshot {
 		return nil
 	}
 	return v.c.Snapshot
+}
+
+// Tenant returns the principal's part of the deployment, empty where there is only one.
+func (v View) Tenant() string {
+	if v.c == nil {
+		return ""
+	}
+	return v.c.Tenant
+}
+
+// Via returns the service account that acts for the principal, empty if they act themselves.
+func (v View) Via() string {
+	if v.c == nil {
+		return ""
+	}
+	return v.c.Via
+}
+
+// Until returns the moment from which the view holds no longer, since a grant begins or ends then; zero if none does.
+func (v View) Until() time.Time {
+	if v.c == nil {
+		return time.Time{}
+	}
+	return v.c.Until
 }
 
 // Policy returns the version of the policy that the view was compiled from.

@@ -27,7 +27,9 @@ import (
 type Request struct {
 	Face      string // "cli", "rest", "mcp"
 	Principal string
-	Question  string
+	// OnBehalfOf is the person that a service account asks for; empty if the principal asks for themselves.
+	OnBehalfOf string
+	Question   string
 	// Strategy is how to choose the context; the empty one is chosen by the size of what the principal may see.
 	Strategy retrieval.Strategy
 }
@@ -75,9 +77,11 @@ type Edition struct {
 	Linker Linker
 }
 
-// Policy tells what a principal may see of the edition's snapshot. An unknown principal is an *acl.Refusal.
+// Policy tells what a principal may see of the edition's snapshot, and what a service account may when it acts for a
+// person. An unknown principal, and a person that it may not act for, are an *acl.Refusal.
 type Policy interface {
 	View(principal string) (acl.View, error)
+	ViewFor(service, person string) (acl.View, error)
 }
 
 // Linker chooses what a question needs of the edition's snapshot.
@@ -214,18 +218,25 @@ func (e *Engine) begin(req Request, action string) (*question, error) {
 }
 
 func (q *question) identify() (err error) {
-	q.view, err = q.edition.Policy.View(q.request.Principal)
+	q.view, err = q.request.view(q.edition.Policy)
 	return err
+}
+
+func (r Request) view(p Policy) (acl.View, error) {
+	if r.OnBehalfOf != "" {
+		return p.ViewFor(r.Principal, r.OnBehalfOf)
+	}
+	return p.View(r.Principal)
 }
 
 // stands refuses a question whose view has been outlived by a policy, or by what is known of the principal. Views last
 // for some minutes (see CacheViews) and questions can take longer. Another catalog under the same policy is no reason.
 func (q *question) stands() error {
-	v, err := q.engine.edition.Load().Policy.View(q.request.Principal)
+	v, err := q.request.view(q.engine.edition.Load().Policy)
 	if err != nil {
 		return err
 	}
-	if v.Policy() == q.view.Policy() && slices.Equal(v.Roles(), q.view.Roles()) && reflect.DeepEqual(v.Principal(), q.view.Principal()) {
+	if v.Policy() == q.view.Policy() && v.Until().Equal(q.view.Until()) && v.Tenant() == q.view.Tenant() && slices.Equal(v.Roles(), q.view.Roles()) && reflect.DeepEqual(v.Principal(), q.view.Principal()) {
 		return nil
 	}
 	return &acl.Refusal{
@@ -360,6 +371,7 @@ func (q *question) end(ctx context.Context, err error) error {
 	}
 	r := &q.record
 	r.Face, r.Principal, r.Question = q.request.Face, q.request.Principal, q.request.Question
+	r.OnBehalfOf, r.Tenant = q.request.OnBehalfOf, q.view.Tenant()
 	r.Roles, r.Strategy = q.view.Roles(), string(q.context.Strategy)
 	r.Snapshot, r.Policy = q.view.Edition()
 	r.Latency = time.Since(q.start)

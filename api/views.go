@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/schemagate/schemagate/acl"
@@ -15,7 +16,7 @@ var viewLimits = retrieval.Limits{Age: 5 * time.Minute, Entries: 10_000, Bytes: 
 // goes with it, so a new policy takes effect at once; what changes about a principal elsewhere, as in a directory, does
 // within the five minutes.
 func CacheViews(p Policy) Policy {
-	return views{p, retrieval.NewCache(viewLimits, func(acl.View) int { return bytesOfView })}
+	return views{p, time.Now, retrieval.NewCache(viewLimits, func(acl.View) int { return bytesOfView })}
 }
 
 // bytesOfView is about what a view takes beyond what it shares with others of the same roles.
@@ -23,12 +24,28 @@ const bytesOfView = 200
 
 type views struct {
 	policy Policy
+	now    func() time.Time
 	known  *retrieval.Cache[acl.View]
 }
 
 // View implements Policy. Refusals are not remembered.
 func (s views) View(principal string) (acl.View, error) {
-	return s.known.Get(context.Background(), principal, func(context.Context) (acl.View, error) {
-		return s.policy.View(principal)
-	})
+	return s.get(asker{principal, ""}, func() (acl.View, error) { return s.policy.View(principal) })
+}
+
+// ViewFor implements Policy.
+func (s views) ViewFor(service, person string) (acl.View, error) {
+	return s.get(asker{service, person}, func() (acl.View, error) { return s.policy.ViewFor(service, person) })
+}
+
+// asker is who asks, and for whom.
+type asker struct{ principal, person string }
+
+// get serves a view from memory unless its time is over.
+func (s views) get(who asker, make func() (acl.View, error)) (acl.View, error) {
+	v, err := s.known.Get(context.Background(), fmt.Sprintf("%q %q", who.principal, who.person), func(context.Context) (acl.View, error) { return make() })
+	if err == nil && !v.Until().IsZero() && !s.now().Before(v.Until()) {
+		return make()
+	}
+	return v, err
 }

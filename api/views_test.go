@@ -216,3 +216,90 @@ func TestNeitherModelNorDatabaseIsAskedUnderAViewOfThePast(t *testing.T) {
 		}
 	}
 }
+
+// passing is the policy with alice's grant for three minutes of the test's clock, which starts with the year 2000.
+const passing = `
+version: 1
+principals: {alice: {roles: [reader]}}
+grants:
+  - {role: reader, allow: ["shop.orders"], actions: [view, query], until: "2000-01-01T00:03:00Z"}
+`
+
+func TestAViewEndsWithAGrantHoweverLongItWouldBeRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := api.CacheViews(edition(t, passing).Policy)
+		sees := func() bool {
+			v, err := p.View("alice")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v.MaySomething()
+		}
+		if !sees() {
+			t.Error("alice sees nothing while the grant holds")
+		}
+		time.Sleep(3*time.Minute - 1)
+		if !sees() {
+			t.Error("alice sees nothing in the last moment of the grant")
+		}
+		time.Sleep(1)
+		if sees() {
+			t.Error("alice sees something after the grant")
+		}
+	})
+}
+
+func TestAQuestionThatOutlivesAGrantIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		e := edition(t, passing)
+		e.Policy = api.CacheViews(e.Policy)
+		m := meddler{Generator: writer{SQL: "SELECT amount FROM orders", Database: "shop"}, happens: func() { time.Sleep(4 * time.Minute) }}
+		a, err := api.NewEngine(e, []*rewrite.Guard{rewrite.NewGuard(sqlite.New(), 0)}, m, l, nil).Ask(t.Context(), ask("alice", "amount of orders"), false)
+		if err != nil || a.Refusal == nil || a.Refusal.Code != acl.CodeAccessChanged || a.GuardedSQL != nil || len(a.Objects) > 0 {
+			t.Errorf("got %+v, %v", a, err)
+		}
+	})
+}
+
+func TestAServiceAccountGetsWhatThePersonItActsForMaySee(t *testing.T) {
+	const policy = `
+version: 1
+principals:
+  tool: {roles: [everything], acts_for: [reader], tenant: acme}
+  alice: {roles: [reader], tenant: acme}
+  bob: {roles: [payroll], tenant: acme}
+  zoe: {roles: [reader], tenant: other}
+grants:
+  - {role: everything, allow: ["shop"], actions: [view, query]}
+  - {role: reader, allow: ["shop.orders"], actions: [view, query]}
+  - {role: payroll, allow: ["shop.salaries"], actions: [view, query]}
+`
+	l := &log{}
+	e := edition(t, policy)
+	e.Policy = api.CacheViews(e.Policy)
+	engine := api.NewEngine(e, []*rewrite.Guard{rewrite.NewGuard(sqlite.New(), 0)}, writer{}, l, nil)
+	code := func(person, sql string) string {
+		v, err := engine.Guard(t.Context(), api.Request{Face: "test", Principal: "tool", OnBehalfOf: person}, "shop", sql)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v.Code
+	}
+	for _, c := range []struct{ person, sql, want string }{
+		{"", "SELECT pay FROM salaries", ""},
+		{"alice", "SELECT amount FROM orders", ""},
+		{"alice", "SELECT pay FROM salaries", acl.CodeNotAvailable},
+		{"bob", "SELECT pay FROM salaries", acl.CodeMayNotAct},
+		{"zoe", "SELECT amount FROM orders", acl.CodeMayNotAct},
+		{"nobody", "SELECT amount FROM orders", acl.CodeMayNotAct},
+		{"tool", "SELECT amount FROM orders", acl.CodeMayNotAct},
+	} {
+		if got := code(c.person, c.sql); got != c.want {
+			t.Errorf("for %q, %s: %q, want %q", c.person, c.sql, got, c.want)
+		}
+		if r := l.records[len(l.records)-1]; r.Principal != "tool" || r.OnBehalfOf != c.person || c.want == "" && r.Tenant != "acme" {
+			t.Errorf("for %q recorded %+v", c.person, r)
+		}
+	}
+}

@@ -128,7 +128,7 @@ func (s *Schema) Table(r catalog.Ref) (t *Table, ok bool, err error) {
 			t.Rules = append(t.Rules, m.Rule)
 			col.Mask = &Mask{Kind: m.Kind, Constant: m.Constant}
 			if m.Kind == acl.MaskExpression {
-				if col.Mask.Expression, err = s.bind(m.Expression, m.Rule); err != nil {
+				if col.Mask.Expression, err = s.bind(m.Expression, m.Rule, m.Of); err != nil {
 					return nil, false, err
 				}
 			}
@@ -194,7 +194,7 @@ func (s *Schema) governs(table uint32) bool {
 func (s *Schema) bindAll(ps []acl.Predicate, t *Table) ([]Condition, error) {
 	var out []Condition
 	for _, p := range ps {
-		c, err := s.bind(p.Using, p.Rule)
+		c, err := s.bind(p.Using, p.Rule, p.Of)
 		if err != nil {
 			return nil, err
 		}
@@ -204,20 +204,25 @@ func (s *Schema) bindAll(ps []acl.Predicate, t *Table) ([]Condition, error) {
 	return out, nil
 }
 
-func (s *Schema) bind(sql, rule string) (Condition, error) {
+// bind fills the places of a condition with the attributes of a principal, the view's if none is given.
+func (s *Schema) bind(sql, rule string, of *acl.Principal) (Condition, error) {
 	t, err := acl.ParseTemplate(sql)
 	if err != nil {
 		return Condition{}, fmt.Errorf("rewrite: policy %s: %w", rule, err)
 	}
+	who := s.view.Principal()
+	if of != nil {
+		who = *of
+	}
 	c := Condition{Text: t.Text, Rule: rule}
 	for _, name := range t.Attributes {
-		v, ok := s.view.Principal().Attribute(name)
+		v, ok := who.Attribute(name)
 		if !ok {
 			return Condition{}, &acl.Refusal{
 				Code:   acl.CodeMissingAttribute,
 				Public: "your account lacks an attribute that is needed to decide which rows are yours",
 				Hint:   "ask whoever keeps the policy to complete your account",
-				Detail: fmt.Sprintf("principal %s has no attribute %q", s.view.Principal().Name, name),
+				Detail: fmt.Sprintf("principal %s has no attribute %q", who.Name, name),
 				Rule:   rule,
 			}
 		}
@@ -268,4 +273,22 @@ func (s *Schema) Exists(r catalog.Ref) (catalog.Ref, bool) {
 func (s *Schema) reaches(database string) bool {
 	d, ok := s.view.Snapshot().Database(database)
 	return ok && d.Dialect == s.database.Dialect
+}
+
+// Version is that of the catalog: what holds for the names of one schema holds for those of every schema of its version.
+func (s *Schema) Version() string { return s.view.Snapshot().Version() }
+
+// Columns returns the names of all of a table's columns, hidden ones too, in the table's order. It is for the
+// definition of a SQL view, which was written over all of them; nothing that it says may reach the asker.
+func (s *Schema) Columns(table catalog.Ref) []string {
+	id, ok := s.view.Snapshot().ID(table)
+	if !ok {
+		return nil
+	}
+	columns := s.view.Snapshot().Columns(id)
+	names := make([]string, len(columns))
+	for i := range columns {
+		names[i] = columns[i].Ref.Column
+	}
+	return names
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/casbin/casbin/v2"
@@ -21,23 +22,23 @@ import (
 	"github.com/schemagate/schemagate/catalog"
 )
 
-// The model denies unless a rule allows, and a deny wins. Subjects are "user:NAME" and "role:NAME", so that nobody
+// The model denies unless a rule allows, and a deny wins. Tenants are Casbin's domains. Subjects are "user:NAME" and "role:NAME", so that nobody
 // gains a role by being named like it.
 const modelText = `
 [request_definition]
-r = sub, obj, act
+r = sub, ten, obj, act
 
 [policy_definition]
-p = sub, obj, act, eft
+p = sub, ten, obj, act, win, eft
 
 [role_definition]
-g = _, _
+g = _, _, _
 
 [policy_effect]
 e = some(where (p.eft == allow)) && !some(where (p.eft == deny))
 
 [matchers]
-m = g(r.sub, p.sub) && r.act == p.act && covers(p.obj, r.obj)
+m = g(r.sub, p.sub, r.ten) && (p.ten == "*" || p.ten == r.ten) && r.act == p.act && during(p.win) && covers(p.obj, r.obj)
 `
 
 // Engine answers for one policy on one snapshot. Neither changes under it: a new policy takes a new Engine, so that no
@@ -47,20 +48,28 @@ type Engine struct {
 	snapshot *catalog.Snapshot
 	enforcer *casbin.Enforcer
 	coverage *acl.Coverage
-	patterns map[string]acl.Pattern // by the text that Casbin knows them by
-	roles    map[string][]string    // by principal, inherited ones included, as Casbin resolves them
-	rules    map[string]*roleRules  // by role
+	patterns map[string]acl.Pattern  // by the text that Casbin knows them by
+	windows  map[string]acl.Window   // likewise
+	bounds   []time.Time             // at which some grant begins or ends, in order
+	roles    map[string][]string     // by principal, inherited ones included, as Casbin resolves them
+	rules    map[string][]*roleRules // by role
 	filters  []protection[acl.RowFilterRule]
 	masks    []protection[acl.MaskRule]
 	named    [][]uint32 // what each metric, relationship and past query names, in id order
 
+	// Now is the clock that grants for a time are held against; it may be set before the first question.
+	Now func() time.Time
+
 	mu sync.Mutex
-	// By role set. There are never more than the policy has principals, since View refuses everybody else.
+	// By role set and tenant, for the span between two bounds that epoch counts. There are never more than the policy has principals, since View refuses everybody else.
 	compiled map[string]func() *acl.Compiled
+	epoch    int
 }
 
-// roleRules holds the objects that the rules of one role allow and deny, by action.
+// roleRules holds the objects that the rules of one role, tenant and window allow and deny, by action.
 type roleRules struct {
+	tenant      string // empty for all
+	window      acl.Window
 	allow, deny map[acl.Action]*roaring.Bitmap
 }
 
@@ -82,12 +91,13 @@ func New(policy *acl.Policy, snapshot *catalog.Snapshot) (*Engine, error) {
 	}
 	e := &Engine{
 		policy: policy, snapshot: snapshot, enforcer: enforcer, coverage: acl.NewCoverage(snapshot),
-		patterns: map[string]acl.Pattern{}, roles: map[string][]string{}, rules: map[string]*roleRules{},
-		compiled: map[string]func() *acl.Compiled{},
+		patterns: map[string]acl.Pattern{}, windows: map[string]acl.Window{}, roles: map[string][]string{}, rules: map[string][]*roleRules{},
+		compiled: map[string]func() *acl.Compiled{}, Now: time.Now,
 	}
 	// Casbin's own role manager gives up silently at ten levels; a chain is never longer than there are roles.
 	enforcer.SetRoleManager(defaultrolemanager.NewRoleManager(len(policy.Inherits()) + 2))
 	enforcer.AddFunction("covers", e.covers)
+	enforcer.AddFunction("during", e.during)
 	if err := e.load(); err != nil {
 		return nil, err
 	}
@@ -98,27 +108,40 @@ func New(policy *acl.Policy, snapshot *catalog.Snapshot) (*Engine, error) {
 func user(name string) string { return "user:" + url.QueryEscape(name) }
 func role(name string) string { return "role:" + url.QueryEscape(name) }
 
+// tenant is never the star of rules for all tenants. The tenant of those who have none is the empty one.
+func tenant(name string) string { return "tenant:" + url.QueryEscape(name) }
+
 // load hands the policy's rules to Casbin and asks it for the roles of each principal.
 func (e *Engine) load() error {
 	var links, rules [][]string
+	tenants := map[string]bool{}
 	for _, name := range e.policy.Principals() {
 		who, err := e.policy.Principal(name)
 		if err != nil {
 			return err
 		}
+		tenants[who.Tenant] = true
 		for _, r := range who.Roles {
-			links = append(links, []string{user(name), role(r)})
+			links = append(links, []string{user(name), role(r), tenant(who.Tenant)})
 		}
 	}
 	for r, parents := range e.policy.Inherits() {
 		for _, p := range parents {
-			links = append(links, []string{role(r), role(p)})
+			for t := range tenants {
+				links = append(links, []string{role(r), role(p), tenant(t)})
+			}
 		}
 	}
 	rule := func(g acl.Grant, p acl.Pattern, a acl.Action, eft string) {
 		text := url.QueryEscape(p.String())
 		e.patterns[text] = p
-		rules = append(rules, []string{role(g.Role), text, string(a), eft})
+		in := "*"
+		if g.Tenant != "" {
+			in = tenant(g.Tenant)
+		}
+		window := fmt.Sprintf("%d to %d", g.Window.From.UnixNano(), g.Window.Until.UnixNano())
+		e.windows[window] = g.Window
+		rules = append(rules, []string{role(g.Role), in, text, string(a), window, eft})
 	}
 	for _, g := range e.policy.Grants {
 		for _, a := range g.Actions {
@@ -149,7 +172,11 @@ func (e *Engine) load() error {
 
 func (e *Engine) resolveRoles() error {
 	for _, name := range e.policy.Principals() {
-		found, err := e.enforcer.GetImplicitRolesForUser(user(name))
+		who, err := e.policy.Principal(name)
+		if err != nil {
+			return err
+		}
+		found, err := e.enforcer.GetImplicitRolesForUser(user(name), tenant(who.Tenant))
 		if err != nil {
 			return fmt.Errorf("casbin: roles of %s: %w", name, err)
 		}
@@ -175,20 +202,28 @@ func unique(rows [][]string) [][]string {
 // index finds what every rule covers.
 func (e *Engine) index() error {
 	for _, g := range e.policy.Grants {
-		r := e.rules[g.Role]
-		if r == nil {
-			r = &roleRules{allow: map[acl.Action]*roaring.Bitmap{}, deny: map[acl.Action]*roaring.Bitmap{}}
+		at := slices.IndexFunc(e.rules[g.Role], func(r *roleRules) bool { return r.tenant == g.Tenant && r.window == g.Window })
+		if at < 0 {
+			r := &roleRules{tenant: g.Tenant, window: g.Window, allow: map[acl.Action]*roaring.Bitmap{}, deny: map[acl.Action]*roaring.Bitmap{}}
 			for _, a := range acl.Actions {
 				r.allow[a], r.deny[a] = roaring.New(), roaring.New()
 			}
-			e.rules[g.Role] = r
+			at = len(e.rules[g.Role])
+			e.rules[g.Role] = append(e.rules[g.Role], r)
+			for _, bound := range [...]time.Time{g.Window.From, g.Window.Until} {
+				if !bound.IsZero() {
+					e.bounds = append(e.bounds, bound)
+				}
+			}
 		}
+		r := e.rules[g.Role][at]
 		allow, deny := e.coverage.Of(g.Allow...), e.coverage.Of(g.Deny...)
 		for _, a := range g.Actions {
 			r.allow[a].Or(allow)
 			r.deny[a].Or(deny)
 		}
 	}
+	slices.SortFunc(e.bounds, time.Time.Compare)
 	for _, rule := range e.policy.RowFilters {
 		e.filters = append(e.filters, protection[acl.RowFilterRule]{rule, within(e.coverage.Of(rule.Table), e.snapshot.OfKind(catalog.KindTable))})
 	}
@@ -246,18 +281,29 @@ func (e *Engine) covers(args ...any) (any, error) {
 	return p.Covers(d.Dialect, r), nil
 }
 
+// during is the matcher's function: does a rule's window hold now?
+func (e *Engine) during(args ...any) (any, error) {
+	text, _ := args[0].(string)
+	w, known := e.windows[text]
+	if !known {
+		return nil, fmt.Errorf("casbin: window %q is not in the policy", text)
+	}
+	return w.Holds(e.Now()), nil
+}
+
 // Enforce asks Casbin whether the rules allow a principal an action on one object, taken by itself: what follows for
 // tables from their columns, and for metrics, relationships and past queries from what they name, is View's business.
 // A principal that the policy does not know is refused, and leaves no trace in Casbin's memory of past requests.
 func (e *Engine) Enforce(principal string, a acl.Action, r catalog.Ref) (acl.Effect, error) {
-	if _, err := e.policy.Principal(principal); err != nil {
+	who, err := e.policy.Principal(principal)
+	if err != nil {
 		return acl.Deny, err
 	}
 	text, err := r.MarshalText()
 	if err != nil {
 		return acl.Deny, err
 	}
-	ok, err := e.enforcer.Enforce(user(principal), string(text), string(a))
+	ok, err := e.enforcer.Enforce(user(principal), tenant(who.Tenant), string(text), string(a))
 	if err != nil {
 		return acl.Deny, fmt.Errorf("casbin: may %s %s %s: %w", principal, a, r, err)
 	}
@@ -274,29 +320,75 @@ func (e *Engine) View(principal string) (acl.View, error) {
 		return acl.View{}, err
 	}
 	roles := e.roles[principal]
-	key := fmt.Sprintf("%q", roles)
+	key := fmt.Sprintf("%q %q", who.Tenant, roles)
+	now := e.Now()
+	epoch, _ := slices.BinarySearchFunc(e.bounds, now, func(bound, at time.Time) int {
+		if bound.After(at) {
+			return 1
+		}
+		return -1
+	})
 	e.mu.Lock()
+	if e.epoch != epoch {
+		e.epoch = epoch
+		clear(e.compiled)
+	}
 	compiled := e.compiled[key]
 	if compiled == nil {
-		compiled = sync.OnceValue(func() *acl.Compiled { return e.compile(roles) })
+		compiled = sync.OnceValue(func() *acl.Compiled { return e.compile(roles, who.Tenant, epoch, now) })
 		e.compiled[key] = compiled
 	}
 	e.mu.Unlock()
 	return acl.NewView(who, compiled()), nil
 }
 
-func (e *Engine) compile(roles []string) *acl.Compiled {
+// ViewFor returns what a service account sees when it acts for a person: never more than either. It is refused in the same
+// words whether the person is unknown or not one that it may act for.
+func (e *Engine) ViewFor(service, person string) (acl.View, error) {
+	v, err := e.View(service)
+	if err != nil {
+		return acl.View{}, err
+	}
+	who, err := e.View(person)
+	account := v.Principal()
+	may := err == nil && len(who.Principal().ActsFor) == 0 && account.Tenant == who.Principal().Tenant &&
+		slices.ContainsFunc(account.ActsFor, func(r string) bool { return r == "*" || slices.Contains(who.Roles(), r) })
+	if !may {
+		detail := fmt.Sprintf("%s may act for people with one of the roles %q, and %s has %q", service, account.ActsFor, person, who.Roles())
+		if err != nil {
+			detail = err.Error()
+			if no := new(acl.Refusal); errors.As(err, &no) {
+				detail = no.Detail
+			}
+		}
+		return acl.View{}, &acl.Refusal{
+			Code:   acl.CodeMayNotAct,
+			Public: fmt.Sprintf("you may not act for %s", person),
+			Hint:   "ask whoever keeps the policy to let your account act for people of their roles",
+			Detail: detail,
+		}
+	}
+	return acl.OnBehalfOf(v, who), nil
+}
+
+// compile makes what the roles mean in a tenant, from now to the bound after it.
+func (e *Engine) compile(roles []string, tenant string, epoch int, now time.Time) *acl.Compiled {
 	c := &acl.Compiled{
-		Roles: roles, Policy: e.policy.Version(), Snapshot: e.snapshot,
+		Roles: roles, Tenant: tenant, Policy: e.policy.Version(), Snapshot: e.snapshot,
 		Allowed: map[acl.Action]*roaring.Bitmap{}, Filters: map[uint32]acl.RowFilter{}, Masks: map[uint32]acl.Mask{},
+	}
+	if epoch < len(e.bounds) {
+		c.Until = e.bounds[epoch]
 	}
 	denied := map[acl.Action]*roaring.Bitmap{}
 	for _, a := range acl.Actions {
 		allow, deny := roaring.New(), roaring.New()
 		for _, name := range roles {
-			if r := e.rules[name]; r != nil {
-				allow.Or(r.allow[a])
-				deny.Or(r.deny[a])
+			for _, r := range e.rules[name] {
+				if (r.tenant == "" || r.tenant == tenant) && r.window.Holds(now) {
+					allow.Or(r.allow[a])
+					deny.Or(r.deny[a])
+				}
 			}
 		}
 		allow.AndNot(deny)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -30,8 +31,12 @@ func engine(t fataler, s *catalog.Snapshot, text string) (*casbin.Engine, *acl.P
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.Now = func() time.Time { return now }
 	return e, p
 }
+
+// now is the time that policies are tried at.
+var now = time.Date(2026, 6, 15, 12, 0, 0, 0, time.UTC)
 
 // oracle decides from Casbin's answers about single objects and from patterns, one object at a time.
 type oracle struct {
@@ -181,7 +186,7 @@ func TestBitmapsEqualWhatCasbinSaysOfEachObject(t *testing.T) {
 						if got, want := v.May(a, x.ID), o.may(a, x); got != want {
 							t.Fatalf("%s may %s %s: %v, want %v\n%s", name, a, x.Ref, got, want, text)
 						}
-						checkReasons(t, p.Explain(v, a, x.ID), x, v.May(a, x.ID), text)
+						checkReasons(t, p.Explain(v, a, x.ID, now), x, v.May(a, x.ID), text)
 					}
 					if got, want := v.Raw(x.ID), v.Visible(x.ID) && o.raw(x); got != want {
 						t.Fatalf("%s sees %s raw: %v, want %v\n%s", name, x.Ref, got, want, text)
@@ -225,6 +230,55 @@ func checkReasons(t *rapid.T, d acl.Decision, x *catalog.Object, allowed bool, p
 	if wrong {
 		t.Fatalf("%s may %s %s: %v, explained as %+v\n%s", d.Principal, d.Action, d.Ref, allowed, d, policy)
 	}
+}
+
+func TestAServiceAccountSeesNoMoreThanEitherOfTheTwo(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := drawCatalog(t)
+		e, _ := engine(t, s, drawPolicy(t, s))
+		for _, service := range principals {
+			for _, person := range principals {
+				a, err := e.View(service)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := e.View(person)
+				if err != nil {
+					t.Fatal(err)
+				}
+				both := acl.OnBehalfOf(a, b)
+				if service == person && both.What() == nil && a.What() != nil {
+					t.Fatalf("%s acting for themselves sees nothing", service)
+				}
+				for i := range s.All() {
+					x := s.Object(uint32(i))
+					if both.Raw(x.ID) && !(a.Raw(x.ID) && b.Raw(x.ID)) {
+						t.Fatalf("%s for %s sees %s raw", service, person, x.Ref)
+					}
+					for _, act := range acl.Actions {
+						got, most := both.May(act, x.ID), a.May(act, x.ID) && b.May(act, x.ID)
+						if got && !most || x.Column != nil && (act == acl.ActionView || act == acl.ActionQuery) && got != most {
+							t.Fatalf("%s for %s may %s %s: %v, the two may %v", service, person, act, x.Ref, got, most)
+						}
+					}
+					if x.Table != nil && both.Visible(x.ID) != slices.ContainsFunc(s.Columns(x.ID), func(c catalog.Object) bool { return both.Visible(c.ID) }) {
+						t.Fatalf("%s for %s sees %s: %v, and its columns otherwise", service, person, x.Ref, both.Visible(x.ID))
+					}
+					_, fa := a.Filter(x.ID)
+					_, fb := b.Filter(x.ID)
+					if _, f := both.Filter(x.ID); f != (fa || fb) {
+						t.Fatalf("%s for %s is filtered on %s: %v", service, person, x.Ref, f)
+					}
+					_, ma := a.Mask(x.ID)
+					_, mb := b.Mask(x.ID)
+					if _, m := both.Mask(x.ID); m != (ma || mb) {
+						t.Fatalf("%s for %s has a mask on %s: %v", service, person, x.Ref, m)
+					}
+				}
+			}
+		}
+	})
 }
 
 func TestAViewEqualsTheCatalogThatItStandsFor(t *testing.T) {

@@ -112,7 +112,7 @@ func drawPolicy(t *rapid.T, s *catalog.Snapshot) string {
 	b.WriteString("  last:\nprincipals:\n")
 	some := rapid.SliceOfNDistinct(rapid.SampledFrom(roles), 1, 2, rapid.ID)
 	for _, p := range principals {
-		fmt.Fprintf(&b, "  %s: {roles: [%s]}\n", p, strings.Join(rapid.SliceOfNDistinct(rapid.SampledFrom(roles), 0, 2, rapid.ID).Draw(t, "roles"), ", "))
+		fmt.Fprintf(&b, "  %s: {%sroles: [%s]}\n", p, rapid.SampledFrom([]string{"", "tenant: t1, ", "tenant: t2, "}).Draw(t, "tenant"), strings.Join(rapid.SliceOfNDistinct(rapid.SampledFrom(roles), 0, 2, rapid.ID).Draw(t, "roles"), ", "))
 	}
 	patterns := func() string {
 		var out []string
@@ -124,6 +124,8 @@ func drawPolicy(t *rapid.T, s *catalog.Snapshot) string {
 	b.WriteString("grants:\n")
 	for range rapid.IntRange(0, 6).Draw(t, "grants") {
 		fmt.Fprintf(&b, "  - {role: %s", rapid.SampledFrom(append(slices.Clone(roles), "last")).Draw(t, "role"))
+		b.WriteString(rapid.SampledFrom([]string{"", "", "", ", tenant: t1", ", tenant: t2"}).Draw(t, "tenant"))
+		b.WriteString(rapid.SampledFrom([]string{"", "", "", "", ", from: '2026-06-15'", ", from: '2026-06-15T12:00:01Z'", ", until: '2026-06-15T12:00:00Z'", ", from: '2026-01-01', until: '2027-01-01T00:00:00+02:00'"}).Draw(t, "window"))
 		form := rapid.IntRange(0, 3).Draw(t, "form")
 		if form != 0 {
 			fmt.Fprintf(&b, ", allow: %s", patterns())

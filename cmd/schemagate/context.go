@@ -75,7 +75,7 @@ func (o *options) question(c *cobra.Command, arg string, run bool) (_ *api.Engin
 		return nil, api.Request{}, nil, err
 	}
 	e, close, err := o.engine(c.Context(), progress(c.ErrOrStderr()), run)
-	return e, api.Request{Face: "cli", Principal: o.as, Question: text, Strategy: strategy}, close, err
+	return e, api.Request{Face: "cli", Principal: o.as, OnBehalfOf: o.person, Question: text, Strategy: strategy}, close, err
 }
 
 // maxInput is the most bytes that are read from standard input. What is decided of it has tighter limits; this bounds

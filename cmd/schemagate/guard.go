@@ -69,7 +69,7 @@ Its policy is one as in a policy file, or a short one: {"rows": {"client": "tena
 			if err != nil {
 				return err
 			}
-			v, err := engine.Guard(c.Context(), api.Request{Face: "cli", Principal: o.as}, database, string(sql))
+			v, err := engine.Guard(c.Context(), api.Request{Face: "cli", Principal: o.as, OnBehalfOf: o.person}, database, string(sql))
 			if err != nil {
 				return err
 			}
@@ -109,7 +109,7 @@ func (o *options) guardBatch(c *cobra.Command, path, name, ddl, database string,
 		defer f.Close()
 		in = f
 	}
-	g := guarding{dialect: name, as: o.as}
+	g := guarding{dialect: name, as: o.as, person: o.person}
 	if o.policy != "" {
 		if g.policy, err = readPolicy(o.policy); err != nil {
 			return err

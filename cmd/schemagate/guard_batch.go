@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ type statementCase struct {
 	ID       json.RawMessage `json:"id"`
 	SQL      string          `json:"sql"`
 	As       string          `json:"as"`
+	Person   string          `json:"on_behalf_of"`
 	Dialect  string          `json:"dialect"`
 	Database string          `json:"database"`
 	DDL      string          `json:"ddl"`
@@ -139,7 +141,7 @@ func (g *guarding) try(ctx context.Context, c statementCase, auditor api.Auditor
 	if err != nil {
 		return api.Verdict{Decision: acl.Deny, Code: codeBadCase, Message: oneLine(err)}, nil
 	}
-	v, err := engine.Guard(ctx, api.Request{Face: "cli", Principal: as}, database, c.SQL)
+	v, err := engine.Guard(ctx, api.Request{Face: "cli", Principal: as, OnBehalfOf: cmp.Or(c.Person, g.person)}, database, c.SQL)
 	var fault *api.Fault
 	if errors.As(err, &fault) {
 		return api.Verdict{Decision: acl.Deny, Code: "failed", Message: fault.Error(), Record: fault.Record}, nil
@@ -149,31 +151,20 @@ func (g *guarding) try(ctx context.Context, c statementCase, auditor api.Auditor
 
 // guarding is what the statements of one command are checked against.
 type guarding struct {
-	dialect, database, as string
-	snapshot              *catalog.Snapshot // nil if each case describes its own
-	policy                *acl.Policy       // nil if each case has its own
-	shared                *casbin.Engine    // of the two, made when first needed
+	dialect, database, as, person string
+
+	snapshot *catalog.Snapshot // nil if each case describes its own
+	policy   *acl.Policy       // nil if each case has its own
+	shared   *casbin.Engine    // of the two, made when first needed
 }
 
 // engine makes the engine of a case.
 func (g *guarding) engine(c statementCase, auditor api.Auditor) (_ *api.Engine, database, as string, err error) {
-	as, database, s, p := c.As, c.Database, g.snapshot, g.policy
-	if as == "" {
-		as = g.as
-	}
-	if database == "" {
-		database = g.database
-	}
+	as, database, s, p := cmp.Or(c.As, g.as), cmp.Or(c.Database, g.database), g.snapshot, g.policy
 	own := false
 	if ddl := c.DDL + c.Setup; ddl != "" {
-		name := c.Dialect
-		if name == "" {
-			name = g.dialect
-		}
-		if database == "" {
-			database = defaultDatabase
-		}
-		if s, err = readDDL(name, database, "the case's schema", ddl); err != nil {
+		database = cmp.Or(database, defaultDatabase)
+		if s, err = readDDL(cmp.Or(c.Dialect, g.dialect), database, "the case's schema", ddl); err != nil {
 			return nil, "", "", err
 		}
 		own = true

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -254,7 +255,7 @@ must be allowed, and both are explained.`,
 			if err != nil {
 				return err
 			}
-			d := j.policy.Explain(v, a, object.ID)
+			d := j.policy.Explain(v, a, object.ID, time.Now())
 			if o.json {
 				return printJSON(c.OutOrStdout(), d)
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
@@ -185,7 +186,7 @@ func (j judgedPolicy) tryObject(c policyCase, v acl.View) (want, got string, err
 	if c.Action != "" {
 		action = acl.Action(c.Action)
 	}
-	d := j.policy.Explain(v, action, o.ID)
+	d := j.policy.Explain(v, action, o.ID, time.Now())
 	want, got = c.Expect, d.Effect.String()
 	a := v.Access(o.ID)
 	if c.Mask != nil {

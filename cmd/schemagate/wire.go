@@ -68,6 +68,7 @@ type options struct {
 	store   string
 	policy  string
 	as      string
+	person  string // that the asker acts for
 	audit   string
 	json    bool
 	// These are of questions alone.
@@ -84,6 +85,7 @@ func (o *options) askerFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.policy, "policy", "", "policy file")
 	f.StringVar(&o.as, "as", "", "principal who asks")
+	f.StringVar(&o.person, "on-behalf-of", "", "person that the principal, a service account, asks for")
 	f.StringVar(&o.audit, "audit", "", "audit log to append to (default in the user's state directory)")
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
 }
