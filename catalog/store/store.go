@@ -26,7 +26,7 @@ import (
 // Faults that callers tell apart.
 var (
 	ErrEmpty          = errors.New("the catalog store is empty; ingest a source first")
-	ErrUnknownVersion = errors.New("no snapshot of that version is stored; history lists those that are")
+	ErrUnknownVersion = errors.New("nothing of that version is stored; history lists what is")
 	ErrUnknownObject  = errors.New("the newest edition holds no such object")
 )
 

@@ -44,7 +44,7 @@ Its policy is one as in a policy file, or a short one: {"rows": {"client": "tena
 			if err := o.requireAsker(); err != nil {
 				return err
 			}
-			p, err := readPolicy(o.policy)
+			p, err := o.thePolicy(c.Context())
 			if err != nil {
 				return err
 			}

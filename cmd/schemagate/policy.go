@@ -13,7 +13,8 @@ import (
 
 func policyCommand() *cobra.Command {
 	c := &cobra.Command{Use: "policy", Short: "Check policies, and ask them who may do what, and why"}
-	c.AddCommand(policyCheckCommand(), policyWhatCommand(), policyWhoCommand(), policyExplainCommand(), policyDiffCommand(), policyTestCommand(), policyLintCommand())
+	c.AddCommand(policyCheckCommand(), policyWhatCommand(), policyWhoCommand(), policyExplainCommand(), policyDiffCommand(), policyTestCommand(), policyLintCommand(),
+		policyPutCommand(), policyHistoryCommand(), policyExportCommand())
 	return c
 }
 
@@ -28,19 +29,20 @@ guard can put in place. Exit code 4 means that something was found.`,
 		Example: `  schemagate policy check --policy policy.yaml --source sqlite:shop.db`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if o.policy == "" {
-				return usagef("no policy is given; name one with --policy FILE")
-			}
-			p, err := readPolicy(o.policy)
-			if err != nil {
+			p, err := o.thePolicy(c.Context())
+			var wrong usageError
+			if errors.As(err, &wrong) && o.policy != "" {
 				// Here all faults are wanted, one a line.
-				fmt.Fprintln(c.ErrOrStderr(), errors.Unwrap(err))
+				fmt.Fprintln(c.ErrOrStderr(), wrong)
 				return said(err)
+			}
+			if err != nil {
+				return err
 			}
 			findings, checked := []acl.Finding{}, false
 			if len(o.sources) > 0 || o.store != "" {
 				checked = true
-				j, err := o.judge(c.Context(), o.policy, progress(c.ErrOrStderr()))
+				j, err := o.judge(c.Context(), progress(c.ErrOrStderr()))
 				if err != nil {
 					return err
 				}
@@ -72,7 +74,7 @@ their readers may not see, and tables that nobody owns. Exit code 4 means that s
 		Example: `  schemagate policy lint --policy policy.yaml --source sqlite:shop.db`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			j, err := o.judge(c.Context(), o.policy, progress(c.ErrOrStderr()))
+			j, err := o.judge(c.Context(), progress(c.ErrOrStderr()))
 			if err != nil {
 				return err
 			}
@@ -116,19 +118,27 @@ func vetted(views []acl.View) []acl.Finding {
 // report prints findings, and turns them into the exit code.
 func (o *options) report(c *cobra.Command, p *acl.Policy, findings []acl.Finding, fine string) error {
 	if o.json {
-		if err := printJSON(c.OutOrStdout(), map[string]any{"policy": o.policy, "version": p.Version(), "findings": append([]acl.Finding{}, findings...)}); err != nil {
+		if err := printJSON(c.OutOrStdout(), map[string]any{"policy": o.policyName(), "version": p.Version(), "findings": append([]acl.Finding{}, findings...)}); err != nil {
 			return err
 		}
 	} else {
 		for _, f := range findings {
-			fmt.Fprintf(c.OutOrStdout(), "%s: %s: %s\n", o.policy, f.Rule, f.Message)
+			fmt.Fprintf(c.OutOrStdout(), "%s: %s: %s\n", o.policyName(), f.Rule, f.Message)
 		}
 		if len(findings) == 0 {
-			fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", o.policy, fine)
+			fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", o.policyName(), fine)
 		}
 	}
 	if len(findings) > 0 {
 		return said(errFound)
 	}
 	return nil
+}
+
+// policyName is what findings call the policy.
+func (o *options) policyName() string {
+	if o.policy == "" {
+		return "the policy in force"
+	}
+	return o.policy
 }

@@ -22,12 +22,9 @@ type judgedPolicy struct {
 	snapshot *catalog.Snapshot
 }
 
-// judge loads a policy and the catalog.
-func (o *options) judge(ctx context.Context, path string, progress func(string)) (judgedPolicy, error) {
-	if path == "" {
-		return judgedPolicy{}, usagef("no policy is given; name one with --policy FILE")
-	}
-	p, err := readPolicy(path)
+// judge loads the policy and the catalog.
+func (o *options) judge(ctx context.Context, progress func(string)) (judgedPolicy, error) {
+	p, err := o.thePolicy(ctx)
 	if err != nil {
 		return judgedPolicy{}, err
 	}
@@ -73,7 +70,7 @@ func some(names []string) string {
 
 func (o *options) policyFlags(c *cobra.Command) {
 	o.sourceFlags(c)
-	c.Flags().StringVar(&o.policy, "policy", "", "policy file")
+	c.Flags().StringVar(&o.policy, "policy", "", "policy file (default the policy in force in the catalog store)")
 	c.Flags().BoolVar(&o.json, "json", false, "print one JSON document")
 }
 
@@ -85,7 +82,7 @@ func policyWhatCommand() *cobra.Command {
 		Example: `  schemagate policy what alice --policy policy.yaml --source sqlite:shop.db`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			j, err := o.judge(c.Context(), o.policy, progress(c.ErrOrStderr()))
+			j, err := o.judge(c.Context(), progress(c.ErrOrStderr()))
 			if err != nil {
 				return err
 			}
@@ -188,7 +185,7 @@ func policyWhoCommand() *cobra.Command {
 		Example: `  schemagate policy who shop.customers.email --policy policy.yaml --source sqlite:shop.db`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			j, err := o.judge(c.Context(), o.policy, progress(c.ErrOrStderr()))
+			j, err := o.judge(c.Context(), progress(c.ErrOrStderr()))
 			if err != nil {
 				return err
 			}
@@ -243,7 +240,7 @@ must be allowed, and both are explained.`,
 			if !slices.Contains(acl.Actions[:], a) {
 				return usagef("%q is no action; known are view, query, edit, approve, administer, audit and impersonate", action)
 			}
-			j, err := o.judge(c.Context(), o.policy, progress(c.ErrOrStderr()))
+			j, err := o.judge(c.Context(), progress(c.ErrOrStderr()))
 			if err != nil {
 				return err
 			}

@@ -71,10 +71,7 @@ rows are compared with what the governed statement returns, in any order; its so
 			if err != nil {
 				return err
 			}
-			if o.policy == "" {
-				return usagef("no policy is given; name one with --policy FILE")
-			}
-			p, err := readPolicy(o.policy)
+			p, err := o.thePolicy(c.Context())
 			if err != nil {
 				return err
 			}

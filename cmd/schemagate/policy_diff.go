@@ -23,7 +23,8 @@ change alike, the table stands for them.`,
 		Example: `  schemagate policy diff policy.yaml proposed.yaml --source sqlite:shop.db`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
-			before, err := o.judge(c.Context(), args[0], progress(c.ErrOrStderr()))
+			o.policy = args[0]
+			before, err := o.judge(c.Context(), progress(c.ErrOrStderr()))
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -83,7 +84,7 @@ func (o *options) sourceFlags(c *cobra.Command) {
 
 func (o *options) askerFlags(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&o.policy, "policy", "", "policy file")
+	f.StringVar(&o.policy, "policy", "", "policy file (default the policy in force in the catalog store)")
 	f.StringVar(&o.as, "as", "", "principal who asks")
 	f.StringVar(&o.person, "on-behalf-of", "", "person that the principal, a service account, asks for")
 	f.StringVar(&o.audit, "audit", "", "audit log to append to (default in the user's state directory)")
@@ -96,10 +97,7 @@ func (o *options) questionFlags(c *cobra.Command) {
 }
 
 func (o *options) requireAsker() error {
-	switch {
-	case o.policy == "":
-		return usagef("no policy is given; name one with --policy FILE")
-	case o.as == "":
+	if o.as == "" {
 		return usagef("it is not said who asks; name a principal of the policy with --as NAME")
 	}
 	return nil
@@ -152,8 +150,28 @@ func (o *options) catalog(ctx context.Context, progress func(string)) (*catalog.
 	return snapshot, nil, err
 }
 
+// thePolicy reads the policy file that was named, or the policy that is in force in the catalog store.
+func (o *options) thePolicy(ctx context.Context) (*acl.Policy, error) {
+	if o.policy != "" {
+		return readPolicy(o.policy)
+	}
+	none := usagef("no policy is given; name one with --policy FILE, or put one in force with schemagate policy put FILE")
+	path, err := stateFile(o.store, "catalog.db")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, none
+	}
+	p, _, err := o.storedPolicy(ctx, "")
+	if errors.Is(err, store.ErrNoPolicy) {
+		return nil, none
+	}
+	return p, err
+}
+
 func readPolicy(path string) (*acl.Policy, error) {
-	data, err := os.ReadFile(path)
+	data, err := policyText(path)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("policy: %w", err)}
 	}
@@ -162,6 +180,15 @@ func readPolicy(path string) (*acl.Policy, error) {
 		return nil, usageError{err}
 	}
 	return p, nil
+}
+
+// policyText reads a policy file. One in Casbin's CSV is turned into one of ours.
+func policyText(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil || !strings.EqualFold(filepath.Ext(path), ".csv") {
+		return data, err
+	}
+	return acl.FromCSV(path, data)
 }
 
 // edition builds all that a question needs of one catalog under one policy, and the generator that goes with it.
@@ -248,7 +275,7 @@ func runners(ctx context.Context, sources map[string]ingest.Live) (_ map[string]
 
 // engine wires everything for one command; with run, statements can be executed. close must be called.
 func (o *options) engine(ctx context.Context, progress func(string), run bool) (_ *api.Engine, close func(), err error) {
-	p, err := readPolicy(o.policy)
+	p, err := o.thePolicy(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -23,6 +23,10 @@ type Store interface {
 	History(ctx context.Context) ([]store.Edition, error)
 	Edit(ctx context.Context, edits ...catalog.Edit) error
 	Edits(ctx context.Context) ([]catalog.Edit, error)
+	AsOf(ctx context.Context, at time.Time) (*catalog.Snapshot, store.Edition, error)
+	PutPolicy(ctx context.Context, body, by, why, expect string) (store.Policy, error)
+	Policy(ctx context.Context, version string) (store.Policy, error)
+	Policies(ctx context.Context) ([]store.Policy, error)
 	Close() error
 }
 
@@ -42,6 +46,9 @@ func Run(t *testing.T, fresh func(t *testing.T) (open func() (Store, error))) {
 		{"an edit survives an ingest that changes or drops its object", survival},
 		{"faulty edits are refused as a whole", refusedEdits},
 		{"text that is not UTF-8 is refused, not altered", notUTF8},
+		{"the catalog as of a moment is the one that was the latest", asOf},
+		{"every policy stays readable, with who put it and why", policies},
+		{"a policy is not put over another than the one expected", expectedPolicy},
 		{"what one opening writes another reads at once", shared},
 		{"several openings write at the same time", concurrent},
 		{"a cancelled context stops everything and stores nothing", cancelled},
@@ -493,5 +500,112 @@ func cancelled(t *testing.T, open func() Store) {
 	}
 	if h, err := s.History(t.Context()); err != nil || len(h) != 0 {
 		t.Errorf("a cancelled Put left %v, %v", h, err)
+	}
+}
+
+func asOf(t *testing.T, open func() Store) {
+	s := open()
+	moment := func() time.Time {
+		time.Sleep(time.Millisecond)
+		now := time.Now()
+		time.Sleep(time.Millisecond)
+		return now
+	}
+	before := moment()
+	put(t, s, Catalog(t, 1))
+	first := moment()
+	now := describe(orders, "ours")
+	now.At = time.Time{}
+	if err := s.Edit(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	second := moment()
+	put(t, s, Catalog(t, 2))
+	third := moment()
+	if _, _, err := s.AsOf(t.Context(), before); !errors.Is(err, store.ErrEmpty) {
+		t.Errorf("before there was anything: %v", err)
+	}
+	for _, c := range []struct {
+		at     time.Time
+		number int64
+		edited bool
+	}{{first, 1, false}, {second, 1, true}, {third, 2, true}} {
+		got, e, err := open().AsOf(t.Context(), c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Number != c.number || (description(t, got, orders) == "ours") != c.edited {
+			t.Errorf("as of then it is edition %d with %q, want %d", e.Number, description(t, got, orders), c.number)
+		}
+		if c.at.Equal(third) && got.Version() != latest(t, s).Version() {
+			t.Error("as of now it is not the latest")
+		}
+	}
+}
+
+func policies(t *testing.T, open func() Store) {
+	s := open()
+	if _, err := s.Policy(t.Context(), ""); !errors.Is(err, store.ErrNoPolicy) {
+		t.Errorf("without a policy: %v", err)
+	}
+	bodies := []string{"version: 1\n", "version: 1\n# \u00f6\n", "version: 1\n"}
+	for i, body := range bodies {
+		p, err := s.PutPolicy(t.Context(), body, "ann", fmt.Sprintf("reason %d", i), "")
+		if err != nil || p.Number != int64(i+1) {
+			t.Fatalf("%+v, %v", p, err)
+		}
+	}
+	other := open()
+	for i, version := range []string{"", ""} {
+		p, err := other.Policy(t.Context(), version)
+		if err != nil || p.Body != bodies[2] || p.Number != 3 || p.By != "ann" || p.Why != "reason 2" || time.Since(p.At) > time.Minute {
+			t.Errorf("%d: %+v, %v", i, p, err)
+		}
+	}
+	all, err := other.Policies(t.Context())
+	if err != nil || len(all) != 3 || all[0].Number != 3 || all[2].Why != "reason 0" || all[0].Version != all[2].Version || all[0].Version == all[1].Version {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if p, err := other.Policy(t.Context(), all[1].Version); err != nil || p.Body != bodies[1] {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if _, err := s.Policy(t.Context(), "0"); !errors.Is(err, store.ErrUnknownVersion) {
+		t.Errorf("an unknown version: %v", err)
+	}
+	for name, put := range map[string][3]string{"nobody": {"version: 1", "", "why"}, "no reason": {"version: 1", "ann", ""}, "no UTF-8": {"\xff", "ann", "why"}} {
+		if _, err := s.PutPolicy(t.Context(), put[0], put[1], put[2], ""); err == nil {
+			t.Errorf("%s: it was put", name)
+		}
+	}
+}
+
+func expectedPolicy(t *testing.T, open func() Store) {
+	s := open()
+	if _, err := s.PutPolicy(t.Context(), "a", "ann", "first", "something"); !errors.Is(err, store.ErrNoPolicy) {
+		t.Errorf("over none: %v", err)
+	}
+	first, err := s.PutPolicy(t.Context(), "a", "ann", "first", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const writers = 8
+	var done sync.WaitGroup
+	errs := make([]error, writers)
+	for i := range writers {
+		done.Go(func() {
+			_, errs[i] = s.PutPolicy(t.Context(), fmt.Sprintf("b%d", i), "bob", "second", first.Version)
+		})
+	}
+	done.Wait()
+	put := 0
+	for _, err := range errs {
+		if err == nil {
+			put++
+		} else if !errors.Is(err, store.ErrPolicyChanged) {
+			t.Error(err)
+		}
+	}
+	if all, err := s.Policies(t.Context()); put != 1 || err != nil || len(all) != 2 {
+		t.Errorf("%d of %d writers put theirs over the same policy; %d policies, %v", put, writers, len(all), err)
 	}
 }
