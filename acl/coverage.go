@@ -1,6 +1,8 @@
 package acl
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -78,7 +80,8 @@ func (c *Coverage) Covers(p Pattern, id uint32) bool {
 	return p.Covers(c.dialect(o.Ref), o.Ref)
 }
 
-// attributes indexes what objects say of themselves. What a table says holds for its columns.
+// attributes indexes what objects say of themselves. What a table says holds for its columns, and the tags of a column for
+// those that are derived from it.
 func (c *Coverage) attributes() map[attribute]map[string]*roaring.Bitmap {
 	out := map[attribute]map[string]*roaring.Bitmap{byTag: {}, byOwner: {}, byDomain: {}}
 	for i := range c.snapshot.All() {
@@ -99,8 +102,37 @@ func (c *Coverage) attributes() map[attribute]map[string]*roaring.Bitmap {
 		for _, t := range o.Tags {
 			add(byTag, t)
 		}
+		if o.Column != nil && len(o.Column.DerivedFrom) > 0 {
+			for t := range c.inherited(o.ID, nil) {
+				add(byTag, t)
+			}
+		}
 		add(byOwner, o.Owner)
 		add(byDomain, o.Domain)
+	}
+	return out
+}
+
+// inherited returns the tags that a column has from those that it is made of: theirs, those of their tables and those that
+// they inherit themselves, without the tags that were cleared on the way.
+func (c *Coverage) inherited(column uint32, below []uint32) map[string]bool {
+	out := map[string]bool{}
+	if slices.Contains(below, column) {
+		return out
+	}
+	o := c.snapshot.Object(column)
+	for _, r := range o.Column.DerivedFrom {
+		source, ok := c.snapshot.Lookup(r)
+		if !ok {
+			continue
+		}
+		for _, t := range slices.Concat(source.Tags, c.snapshot.Object(c.snapshot.TableOf(source.ID)).Tags) {
+			out[t] = true
+		}
+		maps.Copy(out, c.inherited(source.ID, append(below, column)))
+	}
+	for _, t := range o.Cleared {
+		delete(out, t)
 	}
 	return out
 }

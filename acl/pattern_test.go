@@ -288,3 +288,64 @@ func TestPatternsByAttributeCoverWhatSaysSoAndTheColumnsOfSuchTables(t *testing.
 		}
 	}
 }
+
+// TestTagsFollowColumnsThatAreDerived: what is made of a tagged column is tagged too, however far away, until somebody
+// clears it.
+func TestTagsFollowColumnsThatAreDerived(t *testing.T) {
+	t.Parallel()
+	column := func(table, name string, position int) catalog.Object {
+		return catalog.Object{Ref: catalog.ColumnRef("shop", "", table, name), Column: &catalog.Column{Position: position}}
+	}
+	table := func(name string) catalog.Object {
+		return catalog.Object{Ref: catalog.TableRef("shop", "", name), Table: &catalog.Table{}}
+	}
+	objects := []catalog.Object{
+		table("people"), column("people", "id", 0), column("people", "ssn", 1),
+		table("staff"), column("staff", "wage", 0),
+		table("v1"), column("v1", "code", 0), column("v1", "id", 1),
+		table("v2"), column("v2", "both", 0), column("v2", "hashed", 1),
+		table("v3"), column("v3", "last", 0), column("v3", "safe", 1),
+	}
+	objects[2].Tags, objects[3].Tags = []string{"pii"}, []string{"pay"}
+	objects[10].Cleared = []string{"pii"}
+	objects[13].Cleared, objects[13].Tags = []string{"pii"}, []string{"pii"} // its own tag stands
+	s, err := catalog.Build([]catalog.Database{{Name: "shop", Dialect: catalog.SQLite}}, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := func(path string) catalog.Ref {
+		table, name, _ := strings.Cut(path, ".")
+		return catalog.ColumnRef("shop", "", table, name)
+	}
+	s, err = catalog.Derive(s, map[catalog.Ref][]catalog.Ref{
+		ref("v1.code"):   {ref("people.ssn")},
+		ref("v1.id"):     {ref("people.id"), ref("people.gone")},
+		ref("v2.both"):   {ref("v1.code"), ref("staff.wage")},
+		ref("v2.hashed"): {ref("v1.code")},
+		ref("v3.last"):   {ref("v2.hashed"), ref("v3.safe")},
+		ref("v3.safe"):   {ref("v3.last"), ref("v2.both")}, // a circle ends
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	coverage := acl.NewCoverage(s)
+	for pattern, want := range map[string]string{
+		"tag:pii": "people.ssn v1.code v2.both v3.last v3.safe",
+		"tag:pay": "staff.wage v2.both v3.last v3.safe",
+	} {
+		p, err := acl.ParsePattern(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range s.Objects(catalog.KindColumn) {
+			if coverage.Covers(p, o.ID) {
+				got = append(got, o.Ref.Table+"."+o.Ref.Column)
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s covers %s, want %s", pattern, strings.Join(got, " "), want)
+		}
+	}
+}

@@ -17,6 +17,7 @@ const (
 	FieldDomain      Field = "domain"
 	FieldTags        Field = "tags"
 	FieldSynonyms    Field = "synonyms"
+	FieldCleared     Field = "cleared" // tags that a column does not inherit
 )
 
 // Edit replaces one field of one object. Edits are kept apart from what sources say and laid over it, so that they
@@ -36,9 +37,9 @@ func (e Edit) Validate() error {
 		if len(e.Values) > 1 {
 			return fmt.Errorf("catalog: %s takes one value, not %d", e.Field, len(e.Values))
 		}
-	case FieldTags, FieldSynonyms:
+	case FieldTags, FieldSynonyms, FieldCleared:
 	default:
-		return fmt.Errorf("catalog: %q cannot be edited; description, owner, domain, tags and synonyms can", e.Field)
+		return fmt.Errorf("catalog: %q cannot be edited; description, owner, domain, tags, cleared and synonyms can", e.Field)
 	}
 	if e.Ref.IsZero() {
 		return fmt.Errorf("catalog: an edit must name an object")
@@ -71,6 +72,8 @@ func Apply(s *Snapshot, edits []Edit) (_ *Snapshot, dangling []Edit, err error) 
 			o.Domain = strings.Join(e.Values, "")
 		case FieldTags:
 			o.Tags = slices.Clone(e.Values)
+		case FieldCleared:
+			o.Cleared = slices.Clone(e.Values)
 		case FieldSynonyms:
 			o.Synonyms = slices.Clone(e.Values)
 		}

@@ -12,8 +12,10 @@ type Object struct {
 	Description string   `json:"description,omitempty"`
 	Synonyms    []string `json:"synonyms,omitempty"`
 	Tags        []string `json:"tags,omitempty"`
-	Owner       string   `json:"owner,omitempty"`
-	Domain      string   `json:"domain,omitempty"` // the part of the business that it belongs to
+	// Cleared lists tags that do not hold of a column although it is derived from one that has them.
+	Cleared []string `json:"cleared,omitempty"`
+	Owner   string   `json:"owner,omitempty"`
+	Domain  string   `json:"domain,omitempty"` // the part of the business that it belongs to
 
 	Table        *Table        `json:"table,omitempty"`
 	Column       *Column       `json:"column,omitempty"`
@@ -51,6 +53,9 @@ type Column struct {
 	PrimaryKey bool   `json:"primary_key,omitempty"`
 	// ForeignKeys are the columns that this one points at.
 	ForeignKeys []Ref `json:"foreign_keys,omitempty"`
+
+	// DerivedFrom are the columns that the values are made of, for a column of a SQL view.
+	DerivedFrom []Ref `json:"derived_from,omitempty"`
 
 	// The rest comes from rows, and is withheld from whoever may not see all of them (see package acl).
 

@@ -71,6 +71,7 @@ func (s *Snapshot) Prune(o *Object, stays func(Ref) bool) Object {
 	case o.Column != nil:
 		c := *o.Column
 		c.ForeignKeys = slices.DeleteFunc(s.pointers(o, stays), gone)
+		c.DerivedFrom = slices.DeleteFunc(slices.Clone(c.DerivedFrom), gone)
 		out.Column = &c
 	case o.Table != nil:
 		t := *o.Table

@@ -1,7 +1,6 @@
 package rewrite
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -65,12 +64,8 @@ func vet(v acl.View, table catalog.Ref, guards map[catalog.Dialect]*Guard) strin
 		return err.Error()
 	}
 	_, err = g.Rewrite("SELECT * FROM "+name, schema)
-	var no *acl.Refusal
-	switch {
-	case errors.As(err, &no) && no.Detail != "":
-		return fmt.Sprintf("%s: %s", no.Code, no.Detail)
-	case err != nil:
-		return err.Error()
+	if err != nil {
+		return reason(err)
 	}
 	return ""
 }

@@ -54,6 +54,7 @@ type documentation struct {
 	Description string   `yaml:"description"`
 	Synonyms    []string `yaml:"synonyms"`
 	Tags        []string `yaml:"tags"`
+	Cleared     []string `yaml:"cleared"`
 	Owner       string   `yaml:"owner"`
 	Domain      string   `yaml:"domain"`
 }
@@ -250,6 +251,7 @@ func (d documentation) over(o *catalog.Object) {
 	}
 	o.Synonyms = union(o.Synonyms, d.Synonyms)
 	o.Tags = union(o.Tags, d.Tags)
+	o.Cleared = union(o.Cleared, d.Cleared)
 }
 
 func union(a, b []string) []string {

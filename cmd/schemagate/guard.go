@@ -181,7 +181,7 @@ func readDDL(name, database, where, text string) (*catalog.Snapshot, error) {
 		if err != nil {
 			return nil, usageError{fmt.Errorf("%s: %w", where, err)}
 		}
-		return s, nil
+		return derived(s)
 	}
 	return nil, noDialect(name)
 }

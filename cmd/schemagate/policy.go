@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/rewrite"
 )
 
@@ -82,7 +83,7 @@ their readers may not see, and tables that nobody owns. Exit code 4 means that s
 			if err != nil {
 				return err
 			}
-			return o.report(c, j.policy, append(j.policy.Lint(j.snapshot, views), vetted(views)...), "nothing stands out")
+			return o.report(c, j.policy, slices.Concat(j.policy.Lint(j.snapshot, views), vetted(views), unread(j.snapshot)), "nothing stands out")
 		},
 	}
 	o.policyFlags(c)
@@ -100,6 +101,12 @@ func (j judgedPolicy) views() ([]acl.View, error) {
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// unread lists the SQL views whose columns inherit no tags.
+func unread(s *catalog.Snapshot) []acl.Finding {
+	_, views := rewrite.Derivations(s, guards())
+	return views
 }
 
 // vetted tries the SQL of the policy's rules for each principal.

@@ -129,7 +129,12 @@ func (o *options) catalog(ctx context.Context, progress func(string)) (*catalog.
 				return nil, nil, usageError{err}
 			}
 		}
-		return ingest.LoadLive(ctx, o.sources, progress)
+		s, live, err := ingest.LoadLive(ctx, o.sources, progress)
+		if err != nil {
+			return nil, nil, err
+		}
+		s, err = derived(s)
+		return s, live, err
 	}
 	path, err := stateFile(o.store, "catalog.db")
 	if err != nil {
@@ -148,6 +153,12 @@ func (o *options) catalog(ctx context.Context, progress func(string)) (*catalog.
 		return nil, nil, usagef("the catalog store %s is empty; fill it with schemagate ingest", path)
 	}
 	return snapshot, nil, err
+}
+
+// derived is the catalog with the column lineage of its SQL views.
+func derived(s *catalog.Snapshot) (*catalog.Snapshot, error) {
+	from, _ := rewrite.Derivations(s, guards())
+	return catalog.Derive(s, from)
 }
 
 // thePolicy reads the policy file that was named, or the policy that is in force in the catalog store.
