@@ -2,6 +2,7 @@ package casbin_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -121,4 +122,61 @@ func BenchmarkEnforce(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkManyRules reads and loads 100,000 rules over 100,000 columns, as a Casbin deployment would bring them.
+func BenchmarkManyRules(b *testing.B) {
+	const tables = 2000
+	s := warehouse(b, tables)
+	var t strings.Builder
+	for i := range 100_000 {
+		n := i * 7 % tables
+		fmt.Fprintf(&t, "p, r%d, dw.s%d.t%d.c%d, read\n", i%1000, n/20, n, i%50)
+	}
+	for i := range 1000 {
+		fmt.Fprintf(&t, "g, u%d, r%d\n", i, i)
+	}
+	text := []byte(t.String())
+	for b.Loop() {
+		p, err := acl.ParseCSV("policy.csv", text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		load(b, p, s)
+	}
+}
+
+// BenchmarkManyPrincipals makes the views of 10,000 principals with role sets of their own and reports what memory they keep.
+func BenchmarkManyPrincipals(b *testing.B) {
+	const tables, principals = 2000, 10_000
+	s := warehouse(b, tables)
+	var t strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&t, "p, r%d, dw.s%d, read\np, r%d, dw.s%d.t%d.c1, read, deny\n", i, i%100, i, i%100, i%100*20)
+	}
+	for i := range principals {
+		fmt.Fprintf(&t, "g, u%d, r%d\ng, u%d, r%d\ng, u%d, r%d\n", i, i%1000, i, (i*7+i/1000)%1000, i, (i*13+i/100)%1000)
+	}
+	p, err := acl.ParseCSV("policy.csv", []byte(t.String()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	for b.Loop() {
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		e := load(b, p, s)
+		views := make([]acl.View, 0, principals)
+		for i := range principals {
+			v, err := e.View(fmt.Sprintf("u%d", i))
+			if err != nil {
+				b.Fatal(err)
+			}
+			views = append(views, v)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(1<<20), "MB")
+		runtime.KeepAlive(views)
+	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/user"
 	"time"
 
@@ -33,7 +34,7 @@ func (o *options) storedPolicy(ctx context.Context, version string) (p *acl.Poli
 		if err != nil {
 			return err
 		}
-		p, err = acl.ParsePolicy("policy "+kept.Version[:8], []byte(kept.Body))
+		p, err = parsePolicy("policy "+kept.Version[:8], []byte(kept.Body))
 		body = kept.Body
 		return err
 	})
@@ -64,12 +65,12 @@ so that nobody overwrites what they have not seen.`,
 			if why == "" {
 				return usagef("it is not said why; write --why REASON")
 			}
-			if _, err := readPolicy(args[0]); err != nil {
-				return err
-			}
-			body, err := policyText(args[0])
+			body, err := os.ReadFile(args[0])
 			if err != nil {
-				return err
+				return usageError{err}
+			}
+			if _, err := parsePolicy(args[0], body); err != nil {
+				return usageError{err}
 			}
 			return o.withStore(c.Context(), func(s *store.Store) error {
 				put, err := s.PutPolicy(c.Context(), string(body), by, why, expect)

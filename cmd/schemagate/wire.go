@@ -10,8 +10,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -182,24 +182,26 @@ func (o *options) thePolicy(ctx context.Context) (*acl.Policy, error) {
 }
 
 func readPolicy(path string) (*acl.Policy, error) {
-	data, err := policyText(path)
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("policy: %w", err)}
 	}
-	p, err := acl.ParsePolicy(path, data)
+	p, err := parsePolicy(path, data)
 	if err != nil {
 		return nil, usageError{err}
 	}
 	return p, nil
 }
 
-// policyText reads a policy file. One in Casbin's CSV is turned into one of ours.
-func policyText(path string) ([]byte, error) {
-	data, err := os.ReadFile(path)
-	if err != nil || !strings.EqualFold(filepath.Ext(path), ".csv") {
-		return data, err
+// casbinStart is how a Casbin policy begins, behind comments, and no policy of ours does.
+var casbinStart = regexp.MustCompile(`\A(?:[ \t]*(?:#.*)?\r?\n)*[ \t]*[pg][ \t]*,`)
+
+// parsePolicy reads a policy, one of ours or one in Casbin's CSV.
+func parsePolicy(name string, data []byte) (*acl.Policy, error) {
+	if casbinStart.Match(data) {
+		return acl.ParseCSV(name, data)
 	}
-	return acl.FromCSV(path, data)
+	return acl.ParsePolicy(name, data)
 }
 
 // edition builds all that a question needs of one catalog under one policy, and the generator that goes with it.
