@@ -2,6 +2,7 @@ package retrieval
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type sheet struct {
 	*chooser
 	view    acl.View
 	meter   *meter
+	sizes   *tally
 	limit   int // of tokens, for the whole
 	left    int // of tokens, of the shares that were handed out so far
 	tables  []*sheetTable
@@ -46,8 +48,6 @@ type sheetTable struct {
 	scored  Scored
 	object  catalog.Object
 	dialect catalog.Dialect
-	bare    catalog.Object // the table without its texts, to measure columns in
-	empty   int            // tokens of bare without columns
 	columns []sheetColumn
 }
 
@@ -59,6 +59,7 @@ type sheetColumn struct {
 // assemble writes a selection within the budget.
 func (l *Linker) assemble(out Context, c *chooser, v acl.View) Context {
 	s := &sheet{chooser: c, view: v, meter: l.meter}
+	s.sizes, _ = l.sizes.Get(context.Background(), v.Key(), func(context.Context) (*tally, error) { return new(tally), nil })
 	s.limit = max(0, l.config.Budget-l.config.Prompt-s.meter.tokens(out.Question))
 	whole := c.strategy != Whole && s.widen()
 	c.ground(whole || c.strategy != Retrieval)
@@ -93,9 +94,11 @@ func (l *Linker) assemble(out Context, c *chooser, v acl.View) Context {
 	s.fill(sel)
 	slices.SortStableFunc(s.tables, func(a, b *sheetTable) int { return byScore(a.scored, b.scored) })
 	text := s.text()
-	for size := s.meter.tokens(text); size > s.limit && s.dropLast(); size = s.meter.tokens(text) {
+	size := s.meter.tokens(text)
+	for size > s.limit && s.dropLast() {
 		s.dropLooseJoins()
 		text = s.text()
+		size = s.meter.tokens(text)
 	}
 	if len(s.tables) == 0 {
 		out.Database, out.Dialect = "", ""
@@ -125,7 +128,7 @@ func (l *Linker) assemble(out Context, c *chooser, v acl.View) Context {
 	for _, p := range s.joins {
 		out.Joins = append(out.Joins, p.entry)
 	}
-	out.Text, out.Tokens = text, s.meter.tokens(text)
+	out.Text, out.Tokens = text, size
 	if whole {
 		out.Because += "; all of the database " + sel.database + " fits the budget"
 	}
@@ -135,31 +138,38 @@ func (l *Linker) assemble(out Context, c *chooser, v acl.View) Context {
 // widen takes all tables of the database in if they are few enough to be given whole and fit the shares of the budget
 // that tables and columns have.
 func (s *sheet) widen() bool {
-	whole, columns := s.wholeDatabase()
+	tables, columns := s.wholeDatabase()
 	if columns > wholeColumns {
 		return false
 	}
 	left := (tableBudgetShare + columnBudgetShare) * s.limit / 100
-	for _, t := range whole {
-		o, ok := s.tableObject(t.ID)
-		if !ok {
-			continue
-		}
-		var in []*catalog.Object
-		for _, x := range s.columnsOf(t.ID) {
-			if c, ok := s.object(x.ID); ok {
-				in = append(in, &c)
-			}
-		}
-		if text, err := templates.DDL(s.dialect(o.Ref.Database), &o, in, s.queryable); err == nil {
-			left -= s.meter.tokens(text+"\n") + len(in)
+	for _, t := range tables {
+		size, _ := s.sizes.tokens(countedOf(t.ID, formWhole), func() (int, bool) { return s.wholeTable(t.ID) })
+		if left -= size; left < 0 {
+			return false
 		}
 	}
-	if left < 0 {
-		return false
-	}
-	s.sel.tables = whole
+	s.sel.tables = tables
 	return true
+}
+
+// wholeTable returns the size of a table with all its columns, and false if it cannot be written.
+func (s *sheet) wholeTable(id uint32) (tokens int, ok bool) {
+	o, ok := s.tableObject(id)
+	if !ok {
+		return 0, false
+	}
+	var in []*catalog.Object
+	for r := s.s.ColumnIDs(id); r.From < r.To; r.From++ {
+		if c, ok := s.object(r.From); ok {
+			in = append(in, &c)
+		}
+	}
+	text, err := templates.DDL(s.dialect(o.Ref.Database), &o, in, s.queryable)
+	if err != nil {
+		return 0, false
+	}
+	return s.meter.tokens(text+"\n") + len(in), true
 }
 
 // tableObject returns a table as the context shows it, with a word on those that are like it.
@@ -216,6 +226,7 @@ func (s *sheet) item(x Scored, ref catalog.Ref) Item {
 	for _, d := range s.databases {
 		if d.name == ref.Database {
 			it.Parts.Database = round(d.score)
+			break
 		}
 	}
 	return it
@@ -275,16 +286,15 @@ func (s *sheet) addTable(x Scored, sel *selection, inPart bool) {
 		return
 	}
 	t := &sheetTable{scored: x, object: o, dialect: s.dialect(o.Ref.Database)}
-	empty, err := templates.DDL(t.dialect, &o, nil, s.queryable)
-	if err != nil {
+	size, ok := s.sizes.tokens(countedOf(x.ID, formAlone), func() (int, bool) {
+		text, err := templates.DDL(t.dialect, &o, nil, s.queryable)
+		return s.meter.tokens(text + "\n"), err == nil
+	})
+	if !ok {
 		return
 	}
-	t.bare = catalog.Object{Ref: o.Ref, Table: &catalog.Table{PrimaryKey: o.Table.PrimaryKey, ForeignKeys: o.Table.ForeignKeys}}
-	if bare, err := templates.DDL(t.dialect, &t.bare, nil, s.queryable); err == nil {
-		t.empty = s.meter.tokens(bare)
-	}
 	before := s.left
-	if !s.afford(s.meter.tokens(empty + "\n")) {
+	if !s.afford(size) {
 		return
 	}
 	whole := true
@@ -293,9 +303,10 @@ func (s *sheet) addTable(x Scored, sel *selection, inPart bool) {
 			whole = false
 		}
 	}
-	for _, c := range s.columnsOf(x.ID) {
-		if sel.needed[c.ID].why != "" {
-			add(c)
+	inherited := s.inherited(s.leader(x.ID))
+	for r := s.s.ColumnIDs(x.ID); r.From < r.To; r.From++ {
+		if sel.needed[r.From].why != "" && s.askable.Contains(r.From) {
+			add(s.columnOf(r.From, inherited))
 		}
 	}
 	for _, c := range sel.columns[x.ID] {
@@ -320,15 +331,11 @@ func (s *sheet) addColumn(t *sheetTable, x Scored, sel *selection) bool {
 	if !ok {
 		return true
 	}
-	if _, err := templates.Quote(t.dialect, o.Ref.Column); err != nil {
+	size, ok := s.sizes.tokens(countedOf(x.ID, formAlone), func() (int, bool) { return s.columnAlone(t, &o) })
+	if !ok {
 		return true // no statement can name it
 	}
-	text, err := templates.DDL(t.dialect, &t.bare, []*catalog.Object{&o}, s.queryable)
-	if err != nil {
-		return true
-	}
-	// With others beside it the column takes a comma more.
-	if !s.afford(s.meter.tokens(text) - t.empty + 1) {
+	if !s.afford(size) {
 		return false
 	}
 	x.Evidence = s.evidence(s.leader(x.ID))
@@ -346,6 +353,25 @@ func (s *sheet) addColumn(t *sheetTable, x Scored, sel *selection) bool {
 	}
 	t.columns = append(t.columns, sheetColumn{&o, it})
 	return true
+}
+
+// columnAlone returns how many tokens a column adds to its table, and false if it cannot be written. Keys that it makes
+// with others are not counted.
+func (s *sheet) columnAlone(t *sheetTable, column *catalog.Object) (tokens int, ok bool) {
+	if _, err := templates.Quote(t.dialect, column.Ref.Column); err != nil {
+		return 0, false
+	}
+	bare := catalog.Object{Ref: t.object.Ref, Table: &catalog.Table{PrimaryKey: t.object.Table.PrimaryKey, ForeignKeys: t.object.Table.ForeignKeys}}
+	without, err := templates.DDL(t.dialect, &bare, nil, s.queryable)
+	if err != nil {
+		return 0, false
+	}
+	with, err := templates.DDL(t.dialect, &bare, []*catalog.Object{column}, s.queryable)
+	if err != nil {
+		return 0, false
+	}
+	// With others beside it the column takes a comma more.
+	return s.meter.tokens(with) - s.meter.tokens(without) + 1, true
 }
 
 // fill adds columns, the best over all tables first, for as long as there is room.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
 )
@@ -17,8 +15,9 @@ type Board struct {
 	*shape
 	*families
 	view     acl.View
-	visible  *roaring.Bitmap // what may be queried, of each family the one that leads
+	visible  idSet // what may be queried, of each family the one that leads
 	asked    string
+	said     phrase               // the question
 	question []float32            // its vector; nil without a lexicon
 	names    map[string][]float32 // vectors of the names of databases
 	words    int                  // of the question: the first of terms; the others are compounds
@@ -44,7 +43,9 @@ type Board struct {
 	coverage  float64
 
 	// What a judge made of it, if there is one.
-	tableJudged  []Judged // by place in ranked
+	judged       bool
+	tableJudged  []Judged
+	judgedAt     []int32 // by place in ranked: 1 + its place in tableJudged
 	columnJudged map[uint32]Judged
 	scale        float64 // brings the evidence for columns below any score that was judged
 }
@@ -67,13 +68,14 @@ type group struct {
 }
 
 func newBoard(ctx context.Context, question string, r *Ranker, v acl.View) (*Board, error) {
-	words, compounds := QuestionTerms(question)
+	said := phraseOf(question)
+	words, compounds := said.terms()
 	f, err := r.kin.of(ctx, v)
 	if err != nil {
 		return nil, err
 	}
 	b := &Board{
-		shape: r.shape(v.Snapshot()), families: f, view: v, visible: f.visible, asked: question,
+		shape: r.shape(v.Snapshot()), families: f, view: v, visible: f.visible, asked: question, said: said,
 		words: len(words), terms: slices.Concat(words, compounds), weigh: r.weights(),
 	}
 	if len(b.terms) == 0 {
@@ -103,15 +105,9 @@ func newBoard(ctx context.Context, question string, r *Ranker, v acl.View) (*Boa
 			b.weights[k][i] = b.worth[i] * idf(n, float64(len(b.hits[k][i])))
 		}
 	}
+	b.columnOwn = make([]float64, b.columns.Len())
 	b.gather()
 	b.score(len(words))
-	b.columnOwn = make([]float64, b.columns.Len())
-	for i, hits := range b.hits[catalog.KindColumn] {
-		w := b.weights[catalog.KindColumn][i]
-		for _, h := range hits {
-			b.columnOwn[h.ID-b.columns.From] += w * h.Weight
-		}
-	}
 	for _, by := range speakerWeights {
 		for i, hits := range b.hits[by.kind] {
 			w := by.weight * b.weights[by.kind][i]
@@ -139,7 +135,7 @@ func (b *Board) understand(ctx context.Context, r *Ranker) error {
 		for _, k := range [...]catalog.Kind{catalog.KindTable, catalog.KindColumn} {
 			b.meant[k] = r.Lexicon.match(k, b.terms[:b.words], kin, b.visible)
 		}
-		sorts := questionSorts(b.asked)
+		sorts := b.said.sorts()
 		if kin, err = r.Lexicon.kin(ctx, sorts); err != nil {
 			return err
 		}
@@ -226,6 +222,15 @@ func (b *Board) Meant(k catalog.Kind) [][]Hit { return b.meant[k] }
 // Question returns the question.
 func (b *Board) Question() string { return b.asked }
 
+// Sequence returns all words of the question in order, as Terms would.
+func (b *Board) Sequence() []string {
+	var out []string
+	for _, w := range b.said {
+		out = append(out, w.Text)
+	}
+	return out
+}
+
 // AskedFor returns, for each word that says what sort of thing the question asks for (when, where, who, how old), the
 // columns in whose names a word means about the same, weighed by cosine, in id order.
 func (b *Board) AskedFor() [][]Hit { return b.sorts }
@@ -257,7 +262,10 @@ func (b *Board) Databases() []ScoredDatabase {
 // Tables returns the best Candidates tables, best first, without their evidence.
 func (b *Board) Tables() []Scored {
 	var best shortlist
-	for _, t := range b.ranked {
+	for row, t := range b.ranked {
+		if !b.judged && b.tableOwn[row]+databaseForTable*b.databases[b.groupOf[row]].score < best.least {
+			continue
+		}
 		best.add(b.tableScored(t))
 	}
 	return best.sorted()
@@ -313,16 +321,16 @@ func (b *Board) judge(j Judge) {
 		most = max(most, b.tableOwn[row]+b.databases[b.groupOf[row]].score)
 	}
 	for _, x := range b.columnOwn {
-		most = max(most, x)
+		if x > most { // quicker than max, which minds what is no number
+			most = x
+		}
 	}
 	b.scale = unjudged / (4 * max(most, 1))
-	tables := make([]Judged, len(b.ranked))
-	for row, t := range b.ranked {
-		tables[row] = Judged{ID: t, Score: b.scale * b.tableScored(t).Score}
-	}
+	b.judgedAt = make([]int32, len(b.ranked))
 	for _, t := range given.Tables {
 		if int(t.ID) < len(b.row) && b.row[t.ID] > 0 {
-			tables[b.row[t.ID]-1] = t
+			b.tableJudged = append(b.tableJudged, t)
+			b.judgedAt[b.row[t.ID]-1] = int32(len(b.tableJudged))
 		}
 	}
 	columns := make(map[uint32]Judged, len(given.Columns))
@@ -350,7 +358,7 @@ func (b *Board) judge(j Judge) {
 		}
 		d.score = b.weigh.fuse(chance(catalog.KindTable, near[i]), probability, past)
 	}
-	b.tableJudged, b.columnJudged = tables, columns
+	b.judged, b.columnJudged = true, columns
 	b.order()
 }
 
@@ -360,7 +368,7 @@ func (b *Board) fits() bool {
 		return b.coverage >= leastSaid
 	}
 	said, meant := leastCoverage, leastMeant
-	if foreign(b.asked) {
+	if foreign(b.asked, b.said) {
 		said, meant = leastForeign, leastForeignMeant
 	}
 	if b.coverage >= said {
@@ -405,8 +413,7 @@ func (b *Board) order() {
 
 // count returns the number of objects of a kind that may be queried.
 func (b *Board) count(k catalog.Kind) int {
-	r := b.s.OfKind(k)
-	return int(b.visible.CardinalityInRange(uint64(r.From), uint64(r.To)))
+	return b.visible.count(b.s.OfKind(k))
 }
 
 // speakerWeights are what a word in an object counts as evidence for the tables and columns that it names.
@@ -415,36 +422,45 @@ var speakerWeights = [...]struct {
 	weight float64
 }{{catalog.KindMetric, metricWeight}, {catalog.KindRelationship, relationshipWeight}, {catalog.KindQuery, queryWeight}}
 
-// witnesses calls yield with every hit of every term and each table that it speaks for, in order of kind and id.
-func (b *Board) witnesses(yield func(term int, table uint32, h Hit, weight float64)) {
-	for i := range b.terms {
-		for _, h := range b.hits[catalog.KindTable][i] {
-			yield(i, h.ID, h, ownTableWeight)
-		}
-		for _, h := range b.hits[catalog.KindColumn][i] {
-			yield(i, b.table(h.ID), h, 1)
-		}
-		for _, by := range speakerWeights {
-			for _, h := range b.hits[by.kind][i] {
-				for _, t := range b.SpokenFor(h.ID) {
-					yield(i, t, h, by.weight)
-				}
-			}
-		}
+// ofOneTable cuts hits in columns into those of the first column's table, which stand side by side, and the rest.
+func (b *Board) ofOneTable(hits []Hit) (table uint32, here, rest []Hit) {
+	table = b.table(hits[0].ID)
+	n, to := 1, b.s.ColumnIDs(table).To
+	for n < len(hits) && hits[n].ID < to {
+		n++
 	}
+	return table, hits[:n], hits[n:]
 }
 
-// gather collects evidence for tables: per term the hits in the table, its columns, or what names it.
+// gather collects evidence: for tables, per term the hits in the table, its columns, or what names it; and for columns
+// those in them.
 func (b *Board) gather() {
 	n := b.s.OfKind(catalog.KindTable).Len()
 	b.row = make([]int32, n)
 	sayers, last := make([]uint32, n), make([]int32, n) // by table: how many terms speak for it, and 1 + the last of them
-	b.witnesses(func(term int, table uint32, _ Hit, _ float64) {
-		if last[table] <= int32(term) {
-			last[table] = int32(term) + 1
-			sayers[table]++
+	for i := range b.terms {
+		say := func(table uint32) {
+			if last[table] <= int32(i) {
+				last[table] = int32(i) + 1
+				sayers[table]++
+			}
 		}
-	})
+		for _, h := range b.hits[catalog.KindTable][i] {
+			say(h.ID)
+		}
+		for rest := b.hits[catalog.KindColumn][i]; len(rest) > 0; {
+			var table uint32
+			table, _, rest = b.ofOneTable(rest)
+			say(table)
+		}
+		for _, by := range speakerWeights {
+			for _, h := range b.hits[by.kind][i] {
+				for _, t := range b.SpokenFor(h.ID) {
+					say(t)
+				}
+			}
+		}
+	}
 	for id := range b.near[catalog.KindTable] {
 		b.row[id] = 1
 	}
@@ -482,23 +498,54 @@ func (b *Board) gather() {
 	b.marks = make([]mark, marks)
 	clear(last)
 	next := slices.Clone(b.first)
-	b.witnesses(func(term int, table uint32, h Hit, weight float64) {
-		row := b.row[table] - 1
-		if row < 0 {
-			return
+	for i := range b.terms {
+		// markOf returns what the term says of a table, nil if that is not ranked.
+		markOf := func(table uint32) *mark {
+			row := b.row[table] - 1
+			if row < 0 {
+				return nil
+			}
+			if last[table] <= int32(i) {
+				last[table] = int32(i) + 1
+				b.marks[next[row]].term = uint16(i)
+				next[row]++
+			}
+			return &b.marks[next[row]-1]
 		}
-		if last[table] <= int32(term) {
-			last[table] = int32(term) + 1
-			b.marks[next[row]].term = uint16(term)
-			next[row]++
+		for _, h := range b.hits[catalog.KindTable][i] {
+			markOf(h.ID).add(h, ownTableWeight)
 		}
-		m := &b.marks[next[row]-1]
-		score := weight * h.Weight
-		if score > m.score {
-			m.score, m.by, m.where, score = score, h.ID, h.Where, m.score
+		worth := b.weights[catalog.KindColumn][i]
+		for rest := b.hits[catalog.KindColumn][i]; len(rest) > 0; {
+			var table uint32
+			var here []Hit
+			table, here, rest = b.ofOneTable(rest)
+			m := markOf(table)
+			for _, h := range here {
+				b.columnOwn[h.ID-b.columns.From] += worth * h.Weight
+				m.add(h, 1)
+			}
 		}
-		m.echo += score
-	})
+		for _, by := range speakerWeights {
+			for _, h := range b.hits[by.kind][i] {
+				for _, t := range b.SpokenFor(h.ID) {
+					markOf(t).add(h, by.weight)
+				}
+			}
+		}
+	}
+}
+
+// add takes in a hit of the term. No mark takes none.
+func (m *mark) add(h Hit, weight float64) {
+	if m == nil {
+		return
+	}
+	score := weight * h.Weight
+	if score > m.score {
+		m.score, m.by, m.where, score = score, h.ID, h.Where, m.score
+	}
+	m.echo += score
 }
 
 // marksOf returns what the terms say of a table by its place in ranked, in order of term.
@@ -559,8 +606,14 @@ func (b *Board) tableScored(table uint32) Scored {
 	if row < 0 {
 		return Scored{ID: table}
 	}
-	if b.tableJudged != nil {
-		j, near, past := b.tableJudged[row], chance(catalog.KindTable, b.near[catalog.KindTable][table]), b.past(table)
+	if b.judged {
+		var j Judged
+		if at := b.judgedAt[row]; at > 0 {
+			j = b.tableJudged[at-1]
+		} else {
+			j.Score = b.scale * (b.tableOwn[row] + databaseForTable*b.databases[b.groupOf[row]].brought)
+		}
+		near, past := chance(catalog.KindTable, b.near[catalog.KindTable][table]), b.past(table)
 		return Scored{ID: table, Score: b.weigh.fuse(near, j.Score, past), Own: b.weigh.fuse(near, j.Given, past)}
 	}
 	return Scored{ID: table, Score: b.tableOwn[row] + databaseForTable*b.databases[b.groupOf[row]].score, Own: b.tableOwn[row]}
@@ -573,7 +626,7 @@ func (b *Board) inherited(table uint32) float64 {
 		return 0
 	}
 	d := &b.databases[b.groupOf[row]]
-	if b.tableJudged != nil {
+	if b.judged {
 		return tableForColumn*b.tableOwn[row] + databaseForColumn*d.brought
 	}
 	return tableForColumn*b.tableOwn[row] + databaseForColumn*d.score

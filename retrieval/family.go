@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/bits"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ import (
 // numbers in their names, oldest first, and the newest leads. The zero families holds none.
 type families struct {
 	view    acl.View            // shows one of each family
-	visible *roaring.Bitmap     // what it lets be queried
+	visible idSet               // what it lets be queried
 	askable *roaring.Bitmap     // what the asker's view lets be queried
 	members map[uint32][]uint32 // by table
 	leaders map[uint32]uint32   // of tables and columns; who leads, or is alone, is not in it
@@ -280,7 +281,7 @@ func (k *kinships) of(ctx context.Context, v acl.View) (*families, error) {
 		if f.view, err = v.Without(roaring.BitmapOf(slices.Collect(maps.Keys(f.leaders))...)); err != nil {
 			return nil, err
 		}
-		f.visible = f.view.Queryables()
+		f.visible = newIDSet(v.Snapshot().Len(), f.view.Queryables())
 		return f, nil
 	})
 	return f, err
@@ -288,5 +289,39 @@ func (k *kinships) of(ctx context.Context, v acl.View) (*families, error) {
 
 // bytes is about what families take.
 func (f *families) bytes() int {
-	return 64 + 32*len(f.leaders) + 64*len(f.members) + 2*int(f.visible.GetSizeInBytes()+f.askable.GetSizeInBytes())
+	return 64 + 32*len(f.leaders) + 64*len(f.members) + 8*len(f.visible) + int(f.askable.GetSizeInBytes())
+}
+
+// idSet holds ids, a bit for each object that there is: asking it is quicker than asking a bitmap that is compressed.
+type idSet []uint64
+
+func newIDSet(n int, ids *roaring.Bitmap) idSet {
+	out := make(idSet, (n+63)/64)
+	for it := ids.Iterator(); it.HasNext(); {
+		id := it.Next()
+		out[id/64] |= 1 << (id % 64)
+	}
+	return out
+}
+
+// Contains reports whether an id is in the set.
+func (s idSet) Contains(id uint32) bool { return int(id/64) < len(s) && s[id/64]>>(id%64)&1 == 1 }
+
+// count returns how many ids of a range are in the set.
+func (s idSet) count(r catalog.Range) int {
+	n := 0
+	for ; r.From < r.To && r.From%64 != 0; r.From++ {
+		if s.Contains(r.From) {
+			n++
+		}
+	}
+	for ; r.From+64 <= r.To; r.From += 64 {
+		n += bits.OnesCount64(s[r.From/64])
+	}
+	for ; r.From < r.To; r.From++ {
+		if s.Contains(r.From) {
+			n++
+		}
+	}
+	return n
 }

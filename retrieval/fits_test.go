@@ -30,7 +30,7 @@ func TestHowLittleStillFits(t *testing.T) {
 		{"likewise in Chinese", chinese, 0, map[catalog.Kind]float64{catalog.KindTable: leastForeignMeant}, true},
 		{"but not nothing in Chinese", chinese, 0, map[catalog.Kind]float64{catalog.KindTable: leastForeignMeant - 0.01}, false},
 	} {
-		b := &Board{asked: tt.asked, coverage: tt.coverage}
+		b := &Board{asked: tt.asked, said: phraseOf(tt.asked), coverage: tt.coverage}
 		if tt.near != nil {
 			for _, k := range catalog.Kinds {
 				b.near[k] = map[uint32]float64{}

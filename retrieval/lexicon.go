@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/schemagate/schemagate/catalog"
 )
@@ -22,7 +21,7 @@ type Lexicon struct {
 	words    []string                           // in small letters
 	terms    []string                           // by word: as the index knows it
 	vectors  [][]float32                        // by word
-	signs    [][]uint64                         // by word: the signs of its vector
+	signs    []uint64                           // of the vectors, one after the other
 	names    map[string][]float32               // by database: the vector of its name
 	in       [len(catalog.Kinds) + 1][][]uint32 // by kind and word: the objects in whose names it is, in id order
 
@@ -46,6 +45,7 @@ const leastKinship = 0.33
 func NewLexicon(ctx context.Context, s *catalog.Snapshot, e Embedder) (*Lexicon, error) {
 	l := &Lexicon{embedder: e, snapshot: s, names: map[string][]float32{}, young: map[string][]kin{}}
 	at := map[string]int{}
+	known := map[string][]int{} // by name: its words
 	var texts []string
 	for _, k := range [...]catalog.Kind{catalog.KindTable, catalog.KindColumn} {
 		for i := range s.Objects(k) {
@@ -55,21 +55,28 @@ func NewLexicon(ctx context.Context, s *catalog.Snapshot, e Embedder) (*Lexicon,
 				name = o.Ref.Column
 			}
 			for _, text := range append([]string{name}, o.Synonyms...) {
-				eachWord(text, func(said, term string) {
-					w, ok := at[said]
-					if !ok {
-						w = len(texts)
-						at[said] = w
-						texts = append(texts, inFull(said))
-						l.words, l.terms = append(l.words, said), append(l.terms, term)
-						for k := range l.in {
-							l.in[k] = append(l.in[k], nil)
+				words, ok := known[text]
+				if !ok {
+					eachWord(text, func(said, term string) {
+						w, ok := at[said]
+						if !ok {
+							w = len(texts)
+							at[said] = w
+							texts = append(texts, inFull(said))
+							l.words, l.terms = append(l.words, said), append(l.terms, term)
+							for k := range l.in {
+								l.in[k] = append(l.in[k], nil)
+							}
 						}
-					}
+						words = append(words, w)
+					})
+					known[text] = words
+				}
+				for _, w := range words {
 					if list := l.in[k][w]; len(list) == 0 || list[len(list)-1] != o.ID {
 						l.in[k][w] = append(list, o.ID)
 					}
-				})
+				}
 			}
 		}
 	}
@@ -90,10 +97,10 @@ func NewLexicon(ctx context.Context, s *catalog.Snapshot, e Embedder) (*Lexicon,
 	for i, d := range s.Databases() {
 		l.names[d.Name] = names[i]
 	}
-	l.signs = make([][]uint64, len(l.vectors))
-	for i, v := range l.vectors {
-		l.signs[i] = signs(v)
+	for _, v := range l.vectors {
+		l.signs = append(l.signs, signs(v)...)
 	}
+	l.signs = slices.Clip(l.signs)
 	return l, nil
 }
 
@@ -164,11 +171,13 @@ func (l *Lexicon) nearest(v []float32) []kin {
 	// Vectors at an angle differ in the signs of about so large a share of their dimensions as the angle is of a half
 	// turn; a few more are let through.
 	most := len(v) * 45 / 100
-	for w, other := range l.signs {
+	rest := l.signs
+	for w := range l.words {
 		differ := 0
-		for i, x := range other {
+		for i, x := range rest[:len(own)] {
 			differ += bits.OnesCount64(x ^ own[i])
 		}
+		rest = rest[len(own):]
 		if differ > most {
 			continue
 		}
@@ -203,31 +212,49 @@ func dot(a, b []float32) float32 {
 // mostKin bounds the words of the catalog that can stand for a word of a question.
 const mostKin = 4
 
-// Match returns, for each term, the objects of a kind in whose names there is a word that means about the same, in id
+// match returns, for each term, the objects of a kind in whose names there is a word that means about the same, in id
 // order. A hit's weight is the cosine. Objects in whose name the term itself is are left out.
-func (l *Lexicon) match(kind catalog.Kind, terms []Term, kin [][]kin, visible *roaring.Bitmap) [][]Hit {
+func (l *Lexicon) match(kind catalog.Kind, terms []Term, kin [][]kin, visible idSet) [][]Hit {
 	out := make([][]Hit, len(terms))
 	for i, t := range terms {
-		n := 0
+		var lists [mostKin][]uint32 // of objects, nearest word first
+		var cosines [mostKin]float64
+		n, most := 0, 0
 		for _, k := range kin[i] {
-			if l.terms[k.word] == t.Text {
+			list := l.in[kind][k.word]
+			if l.terms[k.word] == t.Text || !slices.ContainsFunc(list, visible.Contains) {
 				continue
 			}
-			seen := false
-			for _, id := range l.in[kind][k.word] {
-				if visible.Contains(id) {
-					out[i] = append(out[i], Hit{ID: id, Weight: float64(k.cosine), Where: FieldMeaning})
-					seen = true
+			lists[n], cosines[n] = list, float64(k.cosine)
+			most += len(list)
+			if n++; n == mostKin {
+				break
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		hits := make([]Hit, 0, most)
+		for {
+			next, of := uint32(math.MaxUint32), -1
+			for j, list := range lists[:n] {
+				if len(list) > 0 && (of < 0 || list[0] < next) {
+					next, of = list[0], j
 				}
 			}
-			if seen {
-				if n++; n == mostKin {
-					break
+			if of < 0 {
+				break
+			}
+			if visible.Contains(next) {
+				hits = append(hits, Hit{ID: next, Weight: cosines[of], Where: FieldMeaning})
+			}
+			for j, list := range lists[:n] {
+				if len(list) > 0 && list[0] == next {
+					lists[j] = list[1:]
 				}
 			}
 		}
-		slices.SortFunc(out[i], func(a, b Hit) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.Weight, a.Weight)) })
-		out[i] = slices.CompactFunc(out[i], func(a, b Hit) bool { return a.ID == b.ID })
+		out[i] = hits
 	}
 	return out
 }

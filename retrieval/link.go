@@ -60,6 +60,7 @@ type Linker struct {
 	ranker *Ranker
 	graph  *lineage.Graph
 	meter  *meter
+	sizes  *Cache[*tally] // by view
 	config Config
 }
 
@@ -68,7 +69,7 @@ func NewLinker(r *Ranker, g *lineage.Graph, t *templates.Counter, c Config) (*Li
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	return &Linker{ranker: r, graph: g, meter: newMeter(t), config: c}, nil
+	return &Linker{ranker: r, graph: g, meter: newMeter(t), sizes: NewCache(tallyLimits, (*tally).bytes), config: c}, nil
 }
 
 // Context is what a question needs of the catalog, as one principal may see it.
@@ -205,7 +206,7 @@ type chooser struct {
 }
 
 func (l *Linker) choose(b *Board, out Context, v acl.View) *chooser {
-	c := &chooser{Board: b, strategy: out.Strategy, intent: out.Intent, sentence: newSentence(out.Question, out.Intent), faces: map[uint32]bool{}}
+	c := &chooser{Board: b, strategy: out.Strategy, intent: out.Intent, sentence: newSentence(out.Question, out.Intent, b.said, b.nameTerms), faces: map[uint32]bool{}}
 	c.sel = selection{database: b.databases[0].name, core: map[uint32]bool{}, columns: map[uint32][]Scored{}, needed: map[uint32]need{}}
 	c.near = b.connected(c.sel.database)
 	c.chooseSpeakers()
@@ -348,16 +349,11 @@ func (c *chooser) wholeDatabase() (tables []Scored, columns int) {
 	for _, t := range tables {
 		chosen[t.ID] = true
 	}
-	for _, r := range c.shape.databases {
-		if c.s.Object(r.From).Ref.Database != c.sel.database {
-			continue
-		}
-		for ; r.From < r.To; r.From++ {
-			if !chosen[r.From] && c.takesPart(r.From) {
-				t := c.tableScored(c.leader(r.From))
-				t.ID = r.From
-				tables = append(tables, t)
-			}
+	for r := c.s.TablesIn(c.sel.database); r.From < r.To; r.From++ {
+		if !chosen[r.From] && c.takesPart(r.From) {
+			t := c.tableScored(c.leader(r.From))
+			t.ID = r.From
+			tables = append(tables, t)
 		}
 	}
 	for _, t := range tables {
@@ -370,7 +366,11 @@ func (c *chooser) wholeDatabase() (tables []Scored, columns int) {
 
 // ground chooses columns of the tables: all of them, or else the best over all, and the best few of each.
 func (c *chooser) ground(all bool) {
-	var columns []Scored
+	most := 0
+	for _, t := range c.sel.tables {
+		most += c.s.ColumnIDs(t.ID).Len()
+	}
+	columns := make([]Scored, 0, most)
 	for _, t := range c.sel.tables {
 		columns = append(columns, c.columnsOf(t.ID)...)
 	}
@@ -387,16 +387,22 @@ func (c *chooser) ground(all bool) {
 
 // columnsOf scores the columns of a table. A member of a family scores as the one that leads it.
 func (c *chooser) columnsOf(table uint32) []Scored {
-	var out []Scored
+	r := c.s.ColumnIDs(table)
+	out := make([]Scored, 0, r.Len())
 	inherited := c.inherited(c.leader(table))
-	for r := c.s.ColumnIDs(table); r.From < r.To; r.From++ {
+	for ; r.From < r.To; r.From++ {
 		if c.askable.Contains(r.From) {
-			x := c.columnScored(c.leader(r.From), inherited)
-			x.ID = r.From
-			out = append(out, x)
+			out = append(out, c.columnOf(r.From, inherited))
 		}
 	}
 	return out
+}
+
+// columnOf scores a column, given what its table and database bring.
+func (c *chooser) columnOf(id uint32, inherited float64) Scored {
+	x := c.columnScored(c.leader(id), inherited)
+	x.ID = id
+	return x
 }
 
 // worthy returns the first of a list that is best first: at most so many, down to a share of what the best has by itself.

@@ -43,9 +43,9 @@ type Embedder interface {
 
 // Hit is an object in which a term occurs.
 type Hit struct {
-	ID uint32
 	// Weight is from 0 to 1: how much the object is about the term, whatever the term is worth.
 	Weight float64
+	ID     uint32
 	// Where is the field that contributed most.
 	Where Field
 }

@@ -36,16 +36,21 @@ func metricRole(m *catalog.Metric, column catalog.Ref) Role {
 
 // sentence is a question as words and marks in order, for telling roles by what stands beside a word.
 type sentence struct {
-	figure bool                // is asked for, and can be grouped
-	words  []string            // lower case
-	terms  []string            // by word: as the index knows it
-	given  []bool              // by word: a number, a name or what stands in quotes: a value
-	at     map[string]int      // by part of a word: its first place
-	names  map[string][]string // the terms of columns' names
+	figure bool                         // is asked for, and can be grouped
+	words  []string                     // lower case
+	terms  []string                     // by word: as the index knows it
+	given  []bool                       // by word: a number, a name or what stands in quotes: a value
+	at     map[string]int               // by part of a word: its first place
+	names  func(column string) []string // the terms of a column's name
 }
 
-func newSentence(question string, in Intent) *sentence {
-	s := &sentence{figure: in.figure, at: map[string]int{}, names: map[string][]string{}}
+// newSentence reads a question, whose words are those of said.
+func newSentence(question string, in Intent, said phrase, names func(column string) []string) *sentence {
+	s := &sentence{figure: in.figure, at: map[string]int{}, names: names}
+	terms := make(map[string]string, len(said))
+	for _, w := range said {
+		terms[w.Said] = w.Text
+	}
 	quoted, space := false, true
 	for it := words.FromString(question); it.Next(); {
 		w := it.Value()
@@ -66,7 +71,11 @@ func newSentence(question string, in Intent) *sentence {
 				s.at[part] = len(s.words)
 			}
 		}
-		s.words, s.terms, s.given = append(s.words, low), append(s.terms, stem(low)), append(s.given, given)
+		term, known := terms[low]
+		if !known || strings.Contains(low, "ß") {
+			term = stem(low)
+		}
+		s.words, s.terms, s.given = append(s.words, low), append(s.terms, term), append(s.given, given)
 	}
 	return s
 }
@@ -110,12 +119,7 @@ func (s *sentence) role(column string, evidence []Evidence) Role {
 		if !ok {
 			continue
 		}
-		name, ok := s.names[column]
-		if !ok {
-			name = Terms(column)
-			s.names[column] = name
-		}
-		r := s.beside(at, name)
+		r := s.beside(at, s.names(column))
 		if e.Where != FieldName && r != RoleFilter {
 			continue
 		}

@@ -2,6 +2,7 @@ package retrieval
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
@@ -19,6 +20,7 @@ type shape struct {
 	firstSpeaker uint32
 	crossing     []uint32 // relationships between two databases
 	all          acl.View // sees everything, for the audit
+	terms        sync.Map // by name of a column: its terms, a []string, as far as they were needed
 }
 
 func newShape(s *catalog.Snapshot) *shape {
@@ -69,6 +71,16 @@ func (sh *shape) tables(o *catalog.Object) []uint32 {
 		}
 	}
 	return out
+}
+
+// nameTerms returns the terms of a column's name.
+func (sh *shape) nameTerms(column string) []string {
+	if known, ok := sh.terms.Load(column); ok {
+		return known.([]string)
+	}
+	terms := Terms(column)
+	sh.terms.Store(column, terms)
+	return terms
 }
 
 // table returns the table of a column.

@@ -29,36 +29,40 @@ type Term struct {
 // mostTerms bounds the work that one question can make.
 const mostTerms = 256
 
+// phrase is a text as its words in order.
+type phrase []Term
+
+func phraseOf(text string) phrase {
+	var out phrase
+	eachWord(text, func(said, term string) { out = append(out, Term{term, said}) })
+	return out
+}
+
 // QuestionTerms splits a question into its distinct terms, without words that every question has, in order of first
 // mention, at most so many as anybody asks by. Two neighbouring words also give the term that they make when written
 // together (eye colour, eyecolour).
-func QuestionTerms(question string) (terms, compounds []Term) {
-	type word struct{ said, term string }
-	var said []word
-	eachWord(question, func(s, t string) { said = append(said, word{s, t}) })
+func QuestionTerms(question string) (terms, compounds []Term) { return phraseOf(question).terms() }
+
+func (p phrase) terms() (terms, compounds []Term) {
 	stop := func(w string) bool { return stopWords[w] }
-	list := make([]string, len(said))
-	for i, w := range said {
-		list[i] = w.said
-	}
-	if german(list) {
+	if p.german() {
 		stop = func(w string) bool { return stopWords[w] || germanStopWords[w] }
 	}
 	seen := map[string]bool{}
-	for i, w := range said {
-		if stop(w.said) || seen[w.term] {
+	for i, w := range p {
+		if stop(w.Said) || seen[w.Text] {
 			continue
 		}
 		if len(terms) == mostTerms {
 			break
 		}
-		seen[w.term] = true
-		terms = append(terms, Term{w.term, w.said})
-		if i+1 < len(said) && !stop(said[i+1].said) {
-			joined := stem(w.said + said[i+1].said)
+		seen[w.Text] = true
+		terms = append(terms, w)
+		if i+1 < len(p) && !stop(p[i+1].Said) {
+			joined := stem(w.Said + p[i+1].Said)
 			if !seen[joined] {
 				seen[joined] = true
-				compounds = append(compounds, Term{joined, w.said + " " + said[i+1].said})
+				compounds = append(compounds, Term{joined, w.Said + " " + p[i+1].Said})
 			}
 		}
 	}
@@ -218,22 +222,21 @@ var stopWords = func() map[string]bool {
 	return out
 }()
 
-// german reports whether words are of a German sentence.
-func german(words []string) bool {
+// german reports whether the words are of a German sentence.
+func (p phrase) german() bool {
 	marks := 0
-	for _, w := range words {
-		if germanMarks[w] {
+	for _, w := range p {
+		if germanMarks[w.Said] {
 			marks++
 		}
 	}
-	return marks > 1 && marks*germanShare >= len(words)
+	return marks > 1 && marks*germanShare >= len(p)
 }
 
-// foreign reports whether a question is in another language than names mostly are. Its words are seldom those of the catalog.
-func foreign(question string) bool {
-	var words []string
-	eachWord(question, func(said, _ string) { words = append(words, said) })
-	return german(words) || strings.ContainsFunc(question, isIdeograph)
+// foreign reports whether a question, whose words are those of said, is in another language than names mostly are. Its
+// words are seldom those of the catalog.
+func foreign(question string, said phrase) bool {
+	return said.german() || strings.ContainsFunc(question, isIdeograph)
 }
 
 // germanShare is the share of the words, one in so many, that must be of German alone for a question to be German.
@@ -267,22 +270,22 @@ const mostSorts = 8
 // asking are words that say what sort of thing is asked for. They name no object, so they are no terms.
 var asking = set(`when where who whom whose wann wo wer wem wen wessen woher wohin`)
 
-// questionSorts returns the words of a question that say what sort of thing it asks for: when, where, who, how old.
-func questionSorts(question string) []string {
+// sorts returns the words of a question that say what sort of thing it asks for: when, where, who, how old.
+func (p phrase) sorts() []string {
 	var out []string
 	how := ""
-	eachWord(question, func(said, _ string) {
-		if how != "" && !slices.Contains(out, how+" "+said) {
-			out = append(out, how+" "+said)
+	for _, w := range p {
+		if how != "" && !slices.Contains(out, how+" "+w.Said) {
+			out = append(out, how+" "+w.Said)
 		}
 		how = ""
 		switch {
-		case said == "how" || said == "wie":
-			how = said
-		case asking[said] && !slices.Contains(out, said):
-			out = append(out, said)
+		case w.Said == "how" || w.Said == "wie":
+			how = w.Said
+		case asking[w.Said] && !slices.Contains(out, w.Said):
+			out = append(out, w.Said)
 		}
-	})
+	}
 	return out[:min(mostSorts, len(out))]
 }
 

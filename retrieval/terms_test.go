@@ -160,7 +160,7 @@ func TestQuestionsInOtherLanguagesAreForeign(t *testing.T) {
 		"customers of Köln and Straße, für Elise": false,
 		"": false,
 	} {
-		if got := foreign(question); got != want {
+		if got := foreign(question, phraseOf(question)); got != want {
 			t.Errorf("%q is foreign: %v", question, got)
 		}
 	}
@@ -212,7 +212,7 @@ func TestAQuestionSaysWhatSortOfThingItAsksFor(t *testing.T) {
 		"how a how b how c how d how e how f how g how h":       "how a|how b|how c|how d|how e|how f|how g|how h",
 		"how a how b how c how d how e how f how g how h how i": "how a|how b|how c|how d|how e|how f|how g|how h",
 	} {
-		if got := strings.Join(questionSorts(question), "|"); got != want {
+		if got := strings.Join(phraseOf(question).sorts(), "|"); got != want {
 			t.Errorf("%q asks for %q, want %q", question, got, want)
 		}
 	}

@@ -46,3 +46,33 @@ func (x *Index) NearByAll(k catalog.Kind, question []float32, v acl.View) []retr
 	}
 	return best.sorted()
 }
+
+// Vocabulary returns the words of x, in order.
+func (x *Values) Vocabulary() []string {
+	var out []string
+	for i := range uint32(x.words.len()) {
+		out = append(out, x.words.text(i))
+	}
+	return out
+}
+
+// Products returns the sums that tell which vectors are far from a question: as this processor computes them, as any
+// does, and one by one.
+func Products(question []float32, vectors [][]float32) (here, anywhere, plain []int32) {
+	v := newVectors(len(question), len(vectors))
+	for i, u := range vectors {
+		if err := v.put(i, u); err != nil {
+			panic(err)
+		}
+	}
+	q, _ := newProbe(question)
+	here, anywhere, plain = make([]int32, len(vectors)), make([]int32, len(vectors)), make([]int32, len(vectors))
+	v.multiply(q, 0, here)
+	v.multiplyLanes(q, 0, anywhere)
+	for i := range plain {
+		for d, x := range q.rough {
+			plain[i] += int32(x) * int32(v.row(i)[d/8]>>(d%8*8)&0xff)
+		}
+	}
+	return here, anywhere, plain
+}

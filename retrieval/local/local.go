@@ -84,6 +84,7 @@ func build(ctx context.Context, previous *Index, s *catalog.Snapshot, size int) 
 		}
 	}
 	fresh := make([]*segment, len(jobs)) // by job; nil where an old one serves
+	terms := sync.Pool{New: func() any { return map[string][]string{} }}
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, j := range jobs {
@@ -96,7 +97,9 @@ func build(ctx context.Context, previous *Index, s *catalog.Snapshot, size int) 
 				j.at.segment = known
 				return nil
 			}
-			fresh[i] = newSegment(j.objects, x.seed)
+			known := terms.Get().(map[string][]string)
+			fresh[i] = newSegment(j.objects, x.seed, known)
+			terms.Put(known)
 			fresh[i].digest = d
 			j.at.segment = fresh[i]
 			return nil
@@ -136,7 +139,7 @@ type set []uint64
 
 func (s set) has(id uint32) bool { return int(id>>6) < len(s) && s[id>>6]>>(id&63)&1 == 1 }
 
-// keptSights bounds how many views the index remembers. Each takes two bits an object, and 8 kB.
+// keptSights bounds how many views the index remembers. Each takes two bits an object, and 24 kB.
 const keptSights = 256
 
 // sight returns what a view means for the index; it is computed once a view.

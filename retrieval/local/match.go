@@ -19,14 +19,23 @@ const (
 
 var fieldWeights = [...]float64{retrieval.FieldName: 1.5, retrieval.FieldText: 0.7, retrieval.FieldValue: 0.6}
 
-// nearWeight is what a word is worth that only resembles the term: a prefix of it or its consonants.
-const nearWeight = 0.1
+// likeness tells a term from a word that only resembles it: a prefix of it or its consonants.
+type likeness int
+
+const (
+	asIs likeness = iota
+	shortened
+	likenesses
+)
+
+// nearWeights are what words are worth.
+var nearWeights = [...]float64{asIs: 1, shortened: 0.1}
 
 // scratch is the memory of one call of Match, for the next.
 type scratch struct {
-	hashes        []uint64    // of a term and its short forms
-	lists         [][]posting // of those, by part
-	other, merged []retrieval.Hit
+	hashes              []uint64    // of a term and its short forms
+	lists               [][]posting // of those, by part
+	hits, other, merged []retrieval.Hit
 }
 
 // Match implements retrieval.Index.
@@ -46,30 +55,35 @@ func (x *Index) Match(kind catalog.Kind, terms []retrieval.Term, v acl.View) [][
 			sc.hashes = append(sc.hashes, maphash.String(x.seed, w))
 		}
 		sc.lists = sc.lists[:0]
-		most := 0
+		found := 0
 		for _, p := range parts {
 			for j, w := range words {
 				list := p.postingsOf(w, sc.hashes[j])
 				sc.lists = append(sc.lists, list)
-				most += len(list)
+				found += len(list)
 			}
 		}
-		if most == 0 {
+		if found == 0 {
 			continue
 		}
-		hits, lists := make([]retrieval.Hit, 0, most), sc.lists
+		hits, lists := sc.hits[:0], sc.lists
 		for _, p := range parts {
 			from := len(hits)
-			hits = p.match(hits, lists[0], 1, sees, n)
+			hits = p.match(hits, lists[0], asIs, sees, n)
 			for _, list := range lists[1:len(words)] {
-				if sc.other = p.match(sc.other[:0], list, nearWeight, sees, n); len(sc.other) > 0 {
+				if len(list) == 0 {
+					continue
+				}
+				if sc.other = p.match(sc.other[:0], list, shortened, sees, n); len(sc.other) > 0 {
 					sc.merged = merge(sc.merged[:0], hits[from:], sc.other)
 					hits = append(hits[:from], sc.merged...)
 				}
 			}
 			lists = lists[len(words):]
 		}
-		out[i] = hits
+		if sc.hits = hits; len(hits) > 0 {
+			out[i] = slices.Clone(hits)
+		}
 	}
 	return out
 }
@@ -105,6 +119,8 @@ func skeleton(term string) string {
 type norms struct {
 	averages [len(fieldWeights)]float64     // lengths of the fields, over those with text
 	once     [len(fieldWeights)][64]float64 // worth by length, for one occurrence in a text of usual length
+	// likewise the weight of a hit that is made of no more, by likeness
+	alone [likenesses][len(fieldWeights)][64]float64
 }
 
 func newNorms(averages [len(fieldWeights)]float64) norms {
@@ -112,10 +128,16 @@ func newNorms(averages [len(fieldWeights)]float64) norms {
 	for f := range n.once {
 		for length := range n.once[f] {
 			n.once[f][length] = n.compute(1, retrieval.Field(f), uint16(length))
+			for l := range n.alone {
+				n.alone[l][f][length] = weigh(n.once[f][length], likeness(l))
+			}
 		}
 	}
 	return n
 }
+
+// weigh returns the weight of a hit from what its occurrences are worth.
+func weigh(sum float64, l likeness) float64 { return nearWeights[l] * sum / (k1 + sum) }
 
 func (n *norms) worth(count uint16, f retrieval.Field, length uint16) float64 {
 	if count == 1 && int(length) < len(n.once[f]) {
@@ -129,12 +151,31 @@ func (n *norms) compute(count uint16, f retrieval.Field, length uint16) float64 
 }
 
 // match adds the hits of a word's postings to out.
-func (p part) match(out []retrieval.Hit, list []posting, worth float64, sees *sight, n *norms) []retrieval.Hit {
+func (p part) match(out []retrieval.Hit, list []posting, l likeness, sees *sight, n *norms) []retrieval.Hit {
+	alone := &n.alone[l]
 	for i := 0; i < len(list); {
-		at := list[i].at
+		o := list[i]
+		at := o.at
 		id := p.first + at
 		if !sees.queryable.has(id) {
 			i++
+			continue
+		}
+		if i+1 == len(list) || list[i+1].at != at { // as for most
+			i++
+			length := p.lengths[at][o.field]
+			if o.field == retrieval.FieldValue && !sees.raw.has(id) {
+				continue
+			}
+			var weight float64
+			if o.count == 1 && int(length) < len(alone[0]) {
+				weight = alone[o.field][length]
+			} else {
+				weight = weigh(n.compute(o.count, o.field, length), l)
+			}
+			if weight > 0 {
+				out = append(out, retrieval.Hit{ID: id, Weight: weight, Where: o.field})
+			}
 			continue
 		}
 		var sum, best float64
@@ -151,7 +192,7 @@ func (p part) match(out []retrieval.Hit, list []posting, worth float64, sees *si
 			}
 		}
 		if sum > 0 {
-			out = append(out, retrieval.Hit{ID: id, Weight: worth * sum / (k1 + sum), Where: where})
+			out = append(out, retrieval.Hit{ID: id, Weight: weigh(sum, l), Where: where})
 		}
 	}
 	return out

@@ -21,7 +21,7 @@ import (
 // vectors holds a vector of length 1, or of zeros, for each of a run of objects. A dimension is a byte: a whole number
 // from -127 to 127, with zero added. Eight of them make a word, the first lowest.
 type vectors struct {
-	width  int // words a vector takes
+	width  int // words a vector takes, a multiple of blockWords
 	words  []uint64
 	scales []float32 // by object: what its whole numbers are multiplied by
 	sums   []uint32  // by object: of its bytes
@@ -30,13 +30,19 @@ type vectors struct {
 
 const zero = 128
 
+// blockWords is how many words of a vector are scanned at once where the processor can.
+const blockWords = 4
+
 // mark tells texts apart.
 type mark [16]byte
 
 func newVectors(dim, n int) vectors {
-	width := (dim + 7) / 8
+	width := wordsOf(dim)
 	return vectors{width, make([]uint64, n*width), make([]float32, n), make([]uint32, n), make([]mark, n)}
 }
+
+// wordsOf returns how many words a vector of so many dimensions takes.
+func wordsOf(dim int) int { return (dim + 8*blockWords - 1) / (8 * blockWords) * blockWords }
 
 func (v *vectors) row(i int) []uint64 { return v.words[i*v.width:][:v.width] }
 
@@ -50,32 +56,44 @@ var errNoNumber = errors.New("a vector holds what is no finite number")
 
 // put makes vector i the one of whole numbers that points almost where u does.
 func (v *vectors) put(i int, u []float32) error {
-	longest, sum := float64(largest(u)), float64(0)
+	longest := float64(largest(u))
 	if math.IsNaN(longest) || math.IsInf(longest, 0) {
 		return errNoNumber
 	}
 	row := v.row(i)
-	v.sums[i] = 0
+	square, total := 0, uint32(0)
 	for d := range 8 * v.width {
-		whole := 0.0
+		whole := 0
 		if d < len(u) && longest > 0 {
-			whole = math.Round(float64(u[d]) / longest * 127)
+			whole = rounded(float64(u[d]) / longest * 127)
 		}
-		sum += whole * whole
-		stored := uint64(zero + int(whole))
+		square += whole * whole
+		stored := uint64(zero + whole)
 		row[d/8] |= stored << (d % 8 * 8)
-		v.sums[i] += uint32(stored)
+		total += uint32(stored)
 	}
-	if sum > 0 {
-		v.scales[i] = float32(1 / math.Sqrt(sum))
+	if v.sums[i] = total; square > 0 {
+		v.scales[i] = float32(1 / math.Sqrt(float64(square)))
 	}
 	return nil
+}
+
+// rounded is math.Round for small numbers.
+func rounded(x float64) int {
+	n := int(x)
+	switch rest := x - float64(n); {
+	case rest >= 0.5:
+		n++
+	case rest <= -0.5:
+		n--
+	}
+	return n
 }
 
 // largest returns the greatest absolute number, NaN if there is one.
 func largest(u []float32) (m float32) {
 	for _, x := range u {
-		m = max(m, x, -x)
+		m = max(m, float32(math.Abs(float64(x))))
 	}
 	return m
 }
@@ -173,20 +191,38 @@ func meaningOf(o *catalog.Object) string {
 	return sb.String()
 }
 
-// probe is a question's vector in the forms that scanning needs. Most vectors are far from it, which a rough one tells
-// with few instructions: numbers from -31 to 31, with middle added, four to a word and the first highest. Where such a
-// word is multiplied with one of four bytes, the highest sixteen bits of the product are the sum of the four products:
-// sums of at most 4*255*63 never reach beyond their sixteen bits.
+// probe is a question's vector in the forms that scanning needs. Most vectors are far from it, which one of rough
+// numbers, from -coarsest to coarsest, tells with few instructions.
 type probe struct {
-	even, odd []uint64 // the rough numbers at even dimensions, and at odd ones
-	step      float64  // what a rough number is multiplied by
-	less      int64    // what to take off a sum for the zeros and middles in it, but for the part that sums tells
-	slack     float64  // how far a rough cosine can be off
-	fine      []int32
-	unit      float64 // what a fine number is multiplied by
+	rough []int8
+	step  float64 // what a rough number is multiplied by
+	less  int32   // what the zeros in a vector add to its sum
+	slack float64 // how far a rough cosine can be off
+	fine  []int32
+	unit  float64 // what a fine number is multiplied by
+	lanes lanes
 }
 
+const coarsest = 31
+
+// lanes are the rough numbers in a form that ordinary instructions multiply four at a time: with middle added, four to
+// a word and the first highest. Where such a word is multiplied with one of four bytes, the highest sixteen bits of the
+// product are the sum of the four products: sums of at most 4*255*63 never reach beyond their sixteen bits.
+type lanes struct{ even, odd []uint64 } // the rough numbers at even dimensions, and at odd ones
+
 const middle = 32
+
+func newLanes(rough []int8) lanes {
+	l := lanes{make([]uint64, len(rough)/8), make([]uint64, len(rough)/8)}
+	for d, x := range rough {
+		list := l.even
+		if d%2 == 1 {
+			list = l.odd
+		}
+		list[d/8] |= uint64(middle+int(x)) << (48 - d%8/2*16)
+	}
+	return l
+}
 
 // newProbe returns false for a vector of zeros, which is similar to nothing, and for what is none.
 func newProbe(question []float32) (*probe, bool) {
@@ -198,30 +234,20 @@ func newProbe(question []float32) (*probe, bool) {
 	if !(square > 0) || math.IsInf(square, 0) {
 		return nil, false
 	}
-	width := (len(question) + 7) / 8
-	p := &probe{even: make([]uint64, width), odd: make([]uint64, width), fine: make([]int32, 8*width)}
+	dims := 8 * wordsOf(len(question))
+	p := &probe{rough: make([]int8, dims), fine: make([]int32, dims)}
 	const finest = 1 << 20
-	step := longest / 31
-	p.step, p.unit = step, longest/finest
+	p.step, p.unit = longest/coarsest, longest/finest
 	var off float64
-	for d := range p.fine {
-		x := 0.0
-		if d < len(question) {
-			x = float64(question[d]) / math.Sqrt(square)
-		}
-		rough := math.Round(x / step)
-		off += (x - rough*step) * (x - rough*step)
-		p.fine[d] = int32(math.Round(x / p.unit))
-		stored := uint64(middle + int(rough))
-		p.less += zero * int64(stored)
-		list := p.even
-		if d%2 == 1 {
-			list = p.odd
-		}
-		list[d/8] |= stored << (48 - d%8/2*16)
+	for d, x := range question {
+		x := float64(x) / math.Sqrt(square)
+		rough := math.Round(x / p.step)
+		off += (x - rough*p.step) * (x - rough*p.step)
+		p.rough[d], p.fine[d] = int8(rough), int32(math.Round(x/p.unit))
+		p.less += zero * int32(rough)
 	}
-	p.less -= zero * middle * int64(len(p.fine))
 	p.slack = math.Sqrt(off) + 1e-5 // by Cauchy and Schwarz, since the vectors have length 1; and rounding
+	p.lanes = newLanes(p.rough)
 	return p, true
 }
 
@@ -246,31 +272,47 @@ func (x *Index) Near(kind catalog.Kind, question []float32, v acl.View) []retrie
 	return best.sorted()
 }
 
+// scanned is how many vectors are multiplied in one go.
+const scanned = 256
+
 // near adds a part's visible objects that are similar enough to be among the best.
 func (p part) near(q *probe, visible set, best *nearest) {
-	for i, scale := range p.vectors.scales {
-		id := p.first + uint32(i)
-		if !visible.has(id) {
-			continue
-		}
-		row := p.vectors.row(i)
-		if q.roughly(row, p.vectors.sums[i], scale)+q.slack >= best.floor {
-			best.add(retrieval.Near{ID: id, Similarity: q.cosine(row, scale)})
+	var sums [scanned]int32
+	for from := 0; from < len(p.vectors.scales); from += scanned {
+		to := min(from+scanned, len(p.vectors.scales))
+		p.vectors.multiply(q, from, sums[:to-from])
+		for i, sum := range sums[:to-from] {
+			i += from
+			scale := p.vectors.scales[i]
+			if float64(sum-q.less)*float64(scale)*q.step+q.slack < best.floor {
+				continue
+			}
+			if id := p.first + uint32(i); visible.has(id) {
+				best.add(retrieval.Near{ID: id, Similarity: q.cosine(p.vectors.row(i), scale)})
+			}
 		}
 	}
 }
 
-// roughly returns a cosine to within slack. Inlined, its loop would keep its variables in memory and take twice as long.
+// multiplyLanes is multiply for any processor.
+func (v *vectors) multiplyLanes(q *probe, from int, sums []int32) {
+	for i := range sums {
+		sums[i] = q.lanes.sum(v.row(from+i)) - middle*int32(v.sums[from+i])
+	}
+}
+
+// sum returns the sum of the products of a vector's bytes and lanes. Inlined, its loop would keep its variables in
+// memory and take twice as long.
 //
 //go:noinline
-func (q *probe) roughly(row []uint64, total uint32, scale float32) float64 {
+func (l *lanes) sum(row []uint64) int32 {
 	const low = 0x00ff00ff00ff00ff
-	even, odd := q.even[:len(row)], q.odd[:len(row)]
+	even, odd := l.even[:len(row)], l.odd[:len(row)]
 	var sum uint64
 	for i, w := range row {
 		sum += (w&low)*even[i]>>48 + (w>>8&low)*odd[i]>>48
 	}
-	return float64(int64(sum)-middle*int64(total)-q.less) * float64(scale) * q.step
+	return int32(sum)
 }
 
 func (q *probe) cosine(row []uint64, scale float32) float64 {

@@ -157,6 +157,34 @@ func TestTheRoughLookLosesNothing(t *testing.T) {
 	})
 }
 
+func TestEveryProcessorMultipliesAlike(t *testing.T) {
+	for _, dim := range []int{1, 7, 31, 32, 33, 64, 192, 1000} {
+		e := fake{dim}
+		var vectors [][]float32
+		for i := range 300 {
+			vectors = append(vectors, e.vector(fmt.Sprint("object ", i)))
+		}
+		ends := make([]float32, dim) // the greatest numbers that there are
+		for i := range ends {
+			ends[i] = 1 - 2*float32(i%2)
+		}
+		vectors = append(vectors, ends)
+		for i := range 20 {
+			question := e.vector(fmt.Sprint("question ", i))
+			if i == 0 {
+				question = ends
+			}
+			if !slices.ContainsFunc(question, func(x float32) bool { return x != 0 }) {
+				continue
+			}
+			here, anywhere, plain := local.Products(question, vectors)
+			if !slices.Equal(here, plain) || !slices.Equal(anywhere, plain) {
+				t.Fatalf("%d dimensions, question %d: %v here, %v anywhere, and one by one %v", dim, i, here, anywhere, plain)
+			}
+		}
+	}
+}
+
 func TestNearComesBestFirstAndEqualsInOrderOfID(t *testing.T) {
 	var objects []catalog.Object
 	for i := range 300 {

@@ -132,15 +132,16 @@ func digestOf(objects []catalog.Object) (d digest) {
 // most is the greatest count that is kept of anything, so that it fits.
 const most = 1 << 15
 
-// newSegment indexes the words of a run of objects. All segments of an index have one seed.
-func newSegment(objects []catalog.Object, seed maphash.Seed) *segment {
+// newSegment indexes the words of a run of objects. All segments of an index have one seed. terms are those of what
+// stands between two spaces, as far as they are known; it adds what it learns.
+func newSegment(objects []catalog.Object, seed maphash.Seed, terms map[string][]string) *segment {
 	seg := &segment{lengths: make([][len(fieldWeights)]uint16, len(objects))}
 	type found struct {
 		term uint32
 		posting
 	}
 	var all []found
-	r := reader{numbers: map[string]uint32{}, known: map[string][]uint32{}}
+	r := reader{numbers: map[string]uint32{}, known: map[string][]uint32{}, terms: terms}
 	var counts [len(fieldWeights)][]uint16  // by field and term
 	var present [len(fieldWeights)][]uint32 // the terms that a field of the object has
 	for i := range objects {
@@ -192,7 +193,8 @@ func newSegment(objects []catalog.Object, seed maphash.Seed) *segment {
 // reader numbers the terms of texts as they come.
 type reader struct {
 	numbers map[string]uint32   // by term
-	known   map[string][]uint32 // by what stands between two spaces: its terms, so that most is split and stemmed once
+	known   map[string][]uint32 // by what stands between two spaces: its terms
+	terms   map[string][]string // likewise, so that most is split and stemmed once for many segments
 	out     []uint32
 }
 
@@ -212,7 +214,12 @@ func (r *reader) read(text string) []uint32 {
 }
 
 func (r *reader) number(text string) {
-	for _, term := range retrieval.Terms(text) {
+	terms, ok := r.terms[text]
+	if !ok {
+		terms = retrieval.Terms(text)
+		r.terms[text] = terms
+	}
+	for _, term := range terms {
 		n, known := r.numbers[term]
 		if !known {
 			n = uint32(len(r.numbers))

@@ -85,44 +85,147 @@ func valueAt(c *catalog.Column, i int) string {
 
 // NewValues indexes the values of a snapshot.
 func NewValues(s *catalog.Snapshot) *Values {
-	x := &Values{snapshot: s, seed: maphash.MakeSeed()}
-	type occurrence struct {
-		hash   uint64
-		column uint32
-		place  uint16
+	return (&Values{seed: maphash.MakeSeed()}).Update(s)
+}
+
+// Update indexes the values of another snapshot. What is known of tables that are as they were is taken from x, which
+// stays as it is.
+func (x *Values) Update(s *catalog.Snapshot) *Values {
+	y := &Values{snapshot: s, seed: x.seed}
+	now, fresh := compared(x.snapshot, s)
+	v := speller{old: &x.words, ids: map[string]uint32{}}
+	y.hold(x, now, y.read(fresh), &v)
+	y.name(x, now, fresh, &v)
+	return y
+}
+
+// compared compares a snapshot with the one before, nil if there was none. now leads from the ids of tables that are as
+// they were, with all that values know of them, and of their columns to 1 + their present ids. Order is kept. fresh are
+// the other tables.
+func compared(before, s *catalog.Snapshot) (now, fresh []uint32) {
+	var old catalog.Range
+	if before != nil {
+		old = before.OfKind(catalog.KindTable)
+		now = make([]uint32, before.OfKind(catalog.KindColumn).To)
 	}
+	for r := s.OfKind(catalog.KindTable); r.From < r.To; r.From++ {
+		t := &s.Object(r.From).Ref
+		for old.From < old.To && compareTables(&before.Object(old.From).Ref, t) < 0 {
+			old.From++
+		}
+		if old.From == old.To || !sameTable(before, old.From, s, r.From) {
+			fresh = append(fresh, r.From)
+			continue
+		}
+		now[old.From] = r.From + 1
+		columns := s.ColumnIDs(r.From)
+		for c := before.ColumnIDs(old.From); c.From < c.To; c.From++ {
+			now[c.From] = columns.From + 1
+			columns.From++
+		}
+	}
+	return now, fresh
+}
+
+// compareTables orders names as snapshots do.
+func compareTables(a, b *catalog.Ref) int {
+	return cmp.Or(cmp.Compare(a.Database, b.Database), cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Table, b.Table))
+}
+
+// sameTable reports whether a table of one snapshot and one of another have the same names, columns and values.
+func sameTable(a *catalog.Snapshot, x uint32, b *catalog.Snapshot, y uint32) bool {
+	if o, p := a.Object(x), b.Object(y); o.Ref != p.Ref || !slices.Equal(o.Synonyms, p.Synonyms) {
+		return false
+	}
+	return slices.EqualFunc(a.Columns(x), b.Columns(y), func(o, p catalog.Object) bool {
+		return o.Ref.Column == p.Ref.Column && slices.Equal(o.Synonyms, p.Synonyms) &&
+			slices.Equal(o.Column.Samples, p.Column.Samples) && slices.Equal(o.Column.Dictionary, p.Column.Dictionary)
+	})
+}
+
+// occurrence is a value, which goes by the hash of its words, in a column.
+type occurrence struct {
+	hash   uint64
+	column uint32
+	place  uint16
+}
+
+// read returns the values of some tables, in order of hash and column. A column is said to hold a value once.
+func (x *Values) read(tables []uint32) []occurrence {
 	var found []occurrence
 	var sp splitter
-	columns := s.Objects(catalog.KindColumn)
-	for i := range columns {
-		c := columns[i].Column
-		for place := range min(len(c.Samples)+len(c.Dictionary), 1<<16) {
-			text := valueAt(c, place)
-			if strings.HasSuffix(text, "…") { // it was cut short
-				continue
-			}
-			if sp.split(text); sp.askedBy() {
-				found = append(found, occurrence{x.hash(sp.words), columns[i].ID, uint16(place)})
+	for _, t := range tables {
+		columns := x.snapshot.Columns(t)
+		for i := range columns {
+			c := columns[i].Column
+			for place := range min(len(c.Samples)+len(c.Dictionary), 1<<16) {
+				text := valueAt(c, place)
+				if strings.HasSuffix(text, "…") { // it was cut short
+					continue
+				}
+				if sp.split(text); sp.askedBy() {
+					found = append(found, occurrence{x.hash(sp.words), columns[i].ID, uint16(place)})
+				}
 			}
 		}
 	}
 	slices.SortFunc(found, func(a, b occurrence) int {
 		return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.column, b.column), cmp.Compare(a.place, b.place))
 	})
-	found = slices.CompactFunc(found, func(a, b occurrence) bool { return a.hash == b.hash && a.column == b.column })
-	x.holders.items, x.places = make([]uint32, len(found)), make([]uint16, len(found))
-	for i, f := range found {
-		if i == 0 || f.hash != found[i-1].hash {
-			x.hashes = append(x.hashes, f.hash)
-			x.holders.starts = append(x.holders.starts, uint32(i))
+	return slices.CompactFunc(found, func(a, b occurrence) bool { return a.hash == b.hash && a.column == b.column })
+}
+
+// hold fills the lists of values, with the words of a speller, out of those of before that remain and others.
+func (x *Values) hold(before *Values, now []uint32, found []occurrence, v *speller) {
+	most := len(before.places) + len(found)
+	x.holders.items, x.places = make([]uint32, 0, most), make([]uint16, 0, most)
+	x.hashes, x.holders.starts = make([]uint64, 0, len(before.hashes)), make([]uint32, 0, len(before.hashes)+1)
+	x.spelt.starts, x.spelt.items = make([]uint32, 1, len(before.hashes)+1), make([]uint32, 0, len(before.spelt.items))
+	var sp splitter
+	for old := 0; old < len(before.hashes) || len(found) > 0; {
+		hash, known := uint64(0), old < len(before.hashes)
+		if known {
+			hash = before.hashes[old]
 		}
-		x.holders.items[i], x.places[i] = f.column, f.place
+		if len(found) > 0 && (!known || found[0].hash < hash) {
+			hash, known = found[0].hash, false
+		}
+		first := len(x.places)
+		take := func(column uint32, place uint16) {
+			x.holders.items, x.places = append(x.holders.items, column), append(x.places, place)
+		}
+		if known {
+			for i := before.holders.starts[old]; i < before.holders.starts[old+1]; i++ {
+				column := now[before.holders.items[i]]
+				if column == 0 {
+					continue
+				}
+				for ; len(found) > 0 && found[0].hash == hash && found[0].column < column-1; found = found[1:] {
+					take(found[0].column, found[0].place)
+				}
+				take(column-1, before.places[i])
+			}
+		}
+		for ; len(found) > 0 && found[0].hash == hash; found = found[1:] {
+			take(found[0].column, found[0].place)
+		}
+		if len(x.places) > first {
+			x.hashes, x.holders.starts = append(x.hashes, hash), append(x.holders.starts, uint32(first))
+			if known {
+				x.spelt.items = append(x.spelt.items, before.spelt.at(uint32(old))...)
+			} else if sp.split(valueAt(x.snapshot.Object(x.holders.items[first]).Column, int(x.places[first]))); sp.wordy() {
+				for _, w := range sp.words {
+					x.spelt.items = append(x.spelt.items, v.number(w.text))
+				}
+			}
+			x.spelt.starts = append(x.spelt.starts, uint32(len(x.spelt.items)))
+		}
+		if known {
+			old++
+		}
 	}
-	x.hashes = slices.Clip(x.hashes)
-	x.holders.starts = slices.Clip(append(x.holders.starts, uint32(len(found))))
+	x.holders.starts = append(x.holders.starts, uint32(len(x.places)))
 	x.fillBuckets()
-	x.spell()
-	return x
 }
 
 func (x *Values) hash(words []word) uint64 {
@@ -161,53 +264,93 @@ func (x *Values) number(hash uint64) (value uint32, ok bool) {
 	return 0, false
 }
 
-// spell fills the vocabulary, which holds the words of all names too whatever values there are, and the lists by word.
-func (x *Values) spell() {
-	ids := map[string]uint32{}
-	var texts []string
-	number := func(text string) uint32 {
-		id, known := ids[text]
-		if !known {
-			id, text = uint32(len(texts)), strings.Clone(text)
-			ids[text], texts = id, append(texts, text)
-		}
+// speller numbers words: those of an old vocabulary as it does, and others from there on.
+type speller struct {
+	old   *vocabulary
+	ids   map[string]uint32 // of the others
+	texts []string          // likewise, by number
+}
+
+func (v *speller) number(text string) uint32 {
+	if id, known := v.ids[text]; known {
 		return id
 	}
-	var sp splitter
-	x.spelt.starts = make([]uint32, 1, len(x.hashes)+1)
-	for i := range x.hashes {
-		first := x.holders.starts[i]
-		sp.split(valueAt(x.snapshot.Object(x.holders.items[first]).Column, int(x.places[first])))
-		if sp.wordy() {
-			for _, w := range sp.words {
-				x.spelt.items = append(x.spelt.items, number(w.text))
-			}
-		}
-		x.spelt.starts = append(x.spelt.starts, uint32(len(x.spelt.items)))
+	if id, known := v.old.find(text); known {
+		return id
 	}
-	x.spelt.items = slices.Clip(x.spelt.items)
+	id := uint32(v.old.len() + len(v.texts))
+	text = strings.Clone(text)
+	v.ids[text], v.texts = id, append(v.texts, text)
+	return id
+}
+
+// settle makes a vocabulary of those words that are used, and returns their numbers in it.
+func (v *speller) settle(used []bool) (vocabulary, []uint32) {
+	fresh := make([]uint32, len(v.texts))
+	for i := range fresh {
+		fresh[i] = uint32(v.old.len() + i)
+	}
+	text := func(id uint32) string { return v.texts[int(id)-v.old.len()] }
+	slices.SortFunc(fresh, func(a, b uint32) int { return cmp.Compare(text(a), text(b)) })
+	numbers := make([]uint32, len(used))
+	var sorted []string
+	add := func(id uint32, text string) {
+		if used[id] {
+			numbers[id] = uint32(len(sorted))
+			sorted = append(sorted, text)
+		}
+	}
+	for id := range uint32(v.old.len()) {
+		for ; len(fresh) > 0 && text(fresh[0]) < v.old.text(id); fresh = fresh[1:] {
+			add(fresh[0], text(fresh[0]))
+		}
+		add(id, v.old.text(id))
+	}
+	for _, id := range fresh {
+		add(id, text(id))
+	}
+	return newVocabulary(sorted), numbers
+}
+
+// name fills the vocabulary, which holds the words of all names too whatever values there are, and the lists by word.
+func (x *Values) name(before *Values, now, fresh []uint32, v *speller) {
 	var names [][2]uint32 // word, table or column
-	for _, k := range []catalog.Kind{catalog.KindTable, catalog.KindColumn} {
-		for i := range x.snapshot.Objects(k) {
-			o := &x.snapshot.Objects(k)[i]
-			sp.split(spaced(cmp.Or(o.Ref.Column, o.Ref.Table)) + " " + strings.Join(o.Synonyms, " "))
-			for j, w := range sp.words {
-				if !slices.ContainsFunc(sp.words[:j], func(o word) bool { return o.text == w.text }) {
-					names = append(names, [2]uint32{number(w.text), o.ID})
-				}
+	for w := range uint32(before.words.len()) {
+		for _, id := range before.named.at(w) {
+			if now[id] > 0 {
+				names = append(names, [2]uint32{w, now[id] - 1})
 			}
 		}
 	}
-	slices.Sort(texts)
-	sorted := make([]uint32, len(texts))
-	for i, t := range texts {
-		sorted[ids[t]] = uint32(i)
+	var sp splitter
+	read := func(o *catalog.Object) {
+		sp.split(spaced(cmp.Or(o.Ref.Column, o.Ref.Table)) + " " + strings.Join(o.Synonyms, " "))
+		for j, w := range sp.words {
+			if !slices.ContainsFunc(sp.words[:j], func(o word) bool { return o.text == w.text }) {
+				names = append(names, [2]uint32{v.number(w.text), o.ID})
+			}
+		}
 	}
+	for _, t := range fresh {
+		read(x.snapshot.Object(t))
+		columns := x.snapshot.Columns(t)
+		for i := range columns {
+			read(&columns[i])
+		}
+	}
+	used := make([]bool, v.old.len()+len(v.texts))
+	for _, id := range x.spelt.items {
+		used[id] = true
+	}
+	for _, n := range names {
+		used[n[0]] = true
+	}
+	var numbers []uint32
+	x.words, numbers = v.settle(used)
 	for i, id := range x.spelt.items {
-		x.spelt.items[i] = sorted[id]
+		x.spelt.items[i] = numbers[id]
 	}
-	x.words = newVocabulary(texts)
-	x.inside = group(len(texts), func(yield func(key, item uint32)) {
+	x.inside = group(x.words.len(), func(yield func(key, item uint32)) {
 		for v := range uint32(len(x.hashes)) {
 			words := x.spelt.at(v)
 			for i, w := range words {
@@ -217,9 +360,9 @@ func (x *Values) spell() {
 			}
 		}
 	})
-	x.named = group(len(texts), func(yield func(key, item uint32)) {
+	x.named = group(x.words.len(), func(yield func(key, item uint32)) {
 		for _, n := range names {
-			yield(sorted[n[0]], n[1])
+			yield(numbers[n[0]], n[1])
 		}
 	})
 }

@@ -169,7 +169,7 @@ func newVocabulary(sorted []string) vocabulary {
 	return v
 }
 
-func (v *vocabulary) len() int { return len(v.starts) - 1 }
+func (v *vocabulary) len() int { return max(0, len(v.starts)-1) }
 
 func (v *vocabulary) text(id uint32) string { return v.all[v.starts[id]:v.starts[id+1]] }
 

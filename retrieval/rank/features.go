@@ -6,10 +6,21 @@ import (
 	"slices"
 
 	"github.com/schemagate/schemagate/catalog"
+	"github.com/schemagate/schemagate/retrieval"
 )
 
 // row collects features.
 type row []float32
+
+// emptyRows returns rows for so many features each.
+func emptyRows(n, features int) []row {
+	all := make([]float32, n*features)
+	out := make([]row, n)
+	for i := range out {
+		out[i] = all[i*features:][:0:features]
+	}
+	return out
+}
 
 func (r *row) add(values ...float64) {
 	for _, x := range values {
@@ -54,18 +65,15 @@ func (sc *scene) databaseFeatures(at int) row {
 	var best, runner, sum float64
 	first := len(sc.ranked)
 	var among [3]float64
-	var rows []int
-	for i, t := range sc.ranked {
-		if sc.databaseOf[t.ID] != d {
-			continue
-		}
-		rows = append(rows, i)
+	rows := sc.rowsIn[d]
+	for _, i := range rows {
+		own := sc.ranked[i].Own
 		first = min(first, i)
-		sum += t.Own
-		if t.Own > best {
-			best, runner = t.Own, best
+		sum += own
+		if own > best {
+			best, runner = own, best
 		} else {
-			runner = max(runner, t.Own)
+			runner = max(runner, own)
 		}
 		for j, n := range [...]int{3, 10, 30} {
 			if i < n {
@@ -81,7 +89,7 @@ func (sc *scene) databaseFeatures(at int) row {
 	// What it says of the words: by place, best anywhere, alone.
 	n := len(sc.terms)
 	var by [places]float64
-	said := make([]float64, n)
+	said := sc.memory.take(n)
 	for p := range places {
 		clear(said)
 		for _, i := range rows {
@@ -143,9 +151,9 @@ func (sc *scene) databaseFeatures(at int) row {
 		}
 	}
 	nearest, nearer := 0.0, map[int]bool{}
-	for i, t := range sc.ranked {
-		if nearest = max(nearest, sc.near[i]); sc.near[i] > near {
-			nearer[sc.databaseOf[t.ID]] = true
+	for i, x := range sc.near {
+		if nearest = max(nearest, x); x > near {
+			nearer[sc.databaseIn[i]] = true
 		}
 	}
 	r.add(near, runnerUp, ratio(near, nearest), logOf(len(nearer)))
@@ -206,19 +214,17 @@ func (sc *scene) tableFeatures(at int) row {
 	list := sc.ranked
 	t := list[at]
 	o := sc.s.Object(t.ID)
-	d := sc.databaseOf[t.ID]
+	d := sc.databaseIn[at]
+	rows := sc.rowsIn[d]
 	r := make(row, 0, tableFeatures)
 	score := 0.0
 	if row := sc.databaseRow[d]; row > 0 {
 		score = sc.databases[row-1].Score
 	}
 	var top, second float64
-	above, here := 0, 0
-	for i, u := range list {
-		if sc.databaseOf[u.ID] != d {
-			continue
-		}
-		here++
+	above, here := 0, len(rows)
+	for _, i := range rows {
+		u := &list[i]
 		if u.Own > t.Own || u.Own == t.Own && i < at {
 			above++
 		}
@@ -263,8 +269,8 @@ func (sc *scene) tableFeatures(at int) row {
 			continue
 		}
 		elsewhere := false
-		for i, u := range list {
-			if sc.databaseOf[u.ID] == d && u.Own > t.Own && sc.said(i)[j] >= 0.8*m {
+		for _, i := range rows {
+			if list[i].Own > t.Own && sc.said(i)[j] >= 0.8*m {
 				elsewhere = true
 				break
 			}
@@ -275,13 +281,11 @@ func (sc *scene) tableFeatures(at int) row {
 	}
 	r.add(share, count, wins, sole, strong, first)
 	closer, nearest := 0, 0.0
-	for i, u := range list {
-		if sc.databaseOf[u.ID] == d {
-			if sc.near[i] > sc.near[at] {
-				closer++
-			}
-			nearest = max(nearest, sc.near[i])
+	for _, i := range rows {
+		if sc.near[i] > sc.near[at] {
+			closer++
 		}
+		nearest = max(nearest, sc.near[i])
 	}
 	r.add(sc.near[at], ratio(sc.near[at], nearest), logOf(closer))
 	r.add(sc.valued[t.ID].sum, sc.valued[t.ID].sole)
@@ -308,8 +312,9 @@ func (sc *scene) tableFeatures(at int) row {
 
 // opened returns the columns to judge of a table, by id.
 func (sc *scene) opened(table uint32) []uint32 {
-	var named, rest []uint32
-	for r := sc.s.ColumnIDs(table); r.From < r.To; r.From++ {
+	r := sc.s.ColumnIDs(table)
+	named, rest := make([]uint32, 0, r.Len()), make([]uint32, 0, r.Len())
+	for ; r.From < r.To; r.From++ {
 		if !sc.visible.Contains(r.From) {
 			continue
 		}
@@ -331,54 +336,68 @@ type candidate struct {
 	share, count, wins, strong float64
 }
 
+// hitOn is a hit of a term in a candidate.
+type hitOn struct {
+	candidate int32
+	where     retrieval.Field
+	weight    float64
+}
+
 // candidates lists the columns of the tables thought best, with what the question's words say of them.
 func (sc *scene) candidates(databases, tables judged) []candidate {
 	var out []candidate
+	var opened []int                           // places in ranked
 	places := make([]int32, len(sc.columnOwn)) // by place of a column: 1 + its place in out
 	order := make([]int, len(tables.p))
 	for i, r := range tables.rank {
 		order[r] = i
 	}
 	// The likeliest tables, and the likeliest few of each of the best databases: so that those can be told apart by columns.
-	open, in := 0, map[int]int{}
+	in := map[int]int{}
 	for _, row := range order {
-		d := sc.databaseOf[sc.ranked[row].ID]
-		if place := sc.databaseRow[d] - 1; open >= openedTables && (place < 0 || place >= len(databases.rank) || databases.rank[place] >= openedDatabases || in[d] >= openedOfEach) {
+		d := sc.databaseIn[row]
+		if place := sc.databaseRow[d] - 1; len(opened) >= openedTables && (place < 0 || place >= len(databases.rank) || databases.rank[place] >= openedDatabases || in[d] >= openedOfEach) {
 			continue
 		}
-		open++
+		opened = append(opened, row)
 		in[d]++
-		for _, c := range sc.opened(sc.ranked[row].ID) {
+		columns := sc.opened(sc.ranked[row].ID)
+		out = slices.Grow(out, len(columns))
+		for _, c := range columns {
 			out = append(out, candidate{id: c, table: row})
 			at, _ := sc.place(c)
 			places[at] = int32(len(out))
 		}
 	}
+	slices.SortFunc(opened, func(x, y int) int { return cmp.Compare(sc.ranked[x].ID, sc.ranked[y].ID) })
+	sc.hitsOn = make([][]hitOn, len(sc.columnHits))
 	for i, hits := range sc.columnHits {
-		best := map[int]float64{} // by table
-		for _, h := range hits {
-			if at, ok := sc.place(h.ID); ok && places[at] > 0 {
-				table := out[places[at]-1].table
-				best[table] = max(best[table], h.Weight)
+		var on []hitOn
+		for _, row := range opened {
+			from, best := len(on), 0.0
+			of := sc.s.ColumnIDs(sc.ranked[row].ID)
+			for hits = since(hits, of.From); len(hits) > 0 && hits[0].ID < of.To; hits = hits[1:] {
+				h := hits[0]
+				if place := places[sc.firstOf[row]+int(h.ID-of.From)]; place > 0 {
+					on = append(on, hitOn{place - 1, h.Where, h.Weight})
+					best = max(best, h.Weight)
+				}
+			}
+			for _, h := range on[from:] {
+				c := &out[h.candidate]
+				x := sc.worth[i] * h.weight
+				c.by[h.where] += x
+				c.share += x
+				c.strong = max(c.strong, x)
+				if i < sc.words && h.weight > 0.05 {
+					c.count++
+				}
+				if h.weight >= best {
+					c.wins += sc.worth[i]
+				}
 			}
 		}
-		for _, h := range hits {
-			at, ok := sc.place(h.ID)
-			if !ok || places[at] == 0 {
-				continue
-			}
-			c := &out[places[at]-1]
-			x := sc.worth[i] * h.Weight
-			c.by[h.Where] += x
-			c.share += x
-			c.strong = max(c.strong, x)
-			if i < sc.words && h.Weight > 0.05 {
-				c.count++
-			}
-			if h.Weight >= best[c.table] {
-				c.wins += sc.worth[i]
-			}
-		}
+		sc.hitsOn[i] = on
 	}
 	return out
 }
@@ -386,29 +405,29 @@ func (sc *scene) candidates(databases, tables judged) []candidate {
 // columnFeatures returns the features of candidates.
 func (sc *scene) columnFeatures(list []candidate, databases, tables judged) []row {
 	var top float64
-	topHere := map[int]float64{}
+	topHere := sc.memory.take(len(sc.ranked))
 	for _, c := range list {
 		top = max(top, c.share)
 		topHere[c.table] = max(topHere[c.table], c.share)
 	}
-	shares := make([]float64, len(list))
+	shares := sc.memory.take(len(list))
 	for i, c := range list {
 		shares[i] = c.share
 	}
 	ranks := newJudged(shares)
-	near := make([]float64, len(list))
-	nearest := map[int]float64{}
+	near := sc.memory.take(len(list))
+	nearest, nearestHere := 0.0, sc.memory.take(len(sc.ranked))
 	for i, c := range list {
 		near[i] = sc.board.Similarity(catalog.KindColumn, c.id)
-		nearest[c.table] = max(nearest[c.table], near[i])
-		nearest[-1] = max(nearest[-1], near[i])
+		nearestHere[c.table] = max(nearestHere[c.table], near[i])
+		nearest = max(nearest, near[i])
 	}
 	nearRank := newJudged(near)
-	sorts := map[int]float64{}
+	sorts := sc.memory.take(len(sc.ranked))
 	for _, c := range list {
 		sorts[c.table] = max(sorts[c.table], sc.sorts[c.id])
 	}
-	hereSeen := map[int]int{}
+	hereSeen := make([]int, len(sc.ranked))
 	rankHere := make([]int, len(list))
 	order := make([]int, len(list))
 	for i, r := range ranks.rank {
@@ -418,17 +437,17 @@ func (sc *scene) columnFeatures(list []candidate, databases, tables judged) []ro
 		rankHere[i] = hereSeen[list[i].table]
 		hereSeen[list[i].table]++
 	}
-	out := make([]row, len(list))
+	out := emptyRows(len(list), columnFeatures)
 	for i, c := range list {
 		o := sc.s.Object(c.id)
-		t := sc.ranked[c.table]
-		r := make(row, 0, columnFeatures)
-		databases.add(&r, sc.databaseRow[sc.databaseOf[t.ID]]-1)
+		t := &sc.ranked[c.table]
+		r := out[i]
+		databases.add(&r, sc.databaseRow[sc.databaseIn[c.table]]-1)
 		tables.add(&r, c.table)
 		r.add(ratio(c.share, top), logOf(ranks.rank[i]), ratio(c.share, topHere[c.table]), logOf(rankHere[i]))
 		r.add(c.by[:]...)
 		r.add(c.share, ratio(c.count, float64(sc.words)), c.wins, c.strong)
-		r.add(near[i], ratio(near[i], nearest[c.table]), ratio(near[i], nearest[-1]), logOf(nearRank.rank[i]))
+		r.add(near[i], ratio(near[i], nearestHere[c.table]), ratio(near[i], nearest), logOf(nearRank.rank[i]))
 		r.add(sc.sorts[c.id], ratio(sc.sorts[c.id], sorts[c.table]))
 		r.add(sc.valued[c.id].sum, sc.valued[c.id].sole)
 		verbatim := 0.0
@@ -487,30 +506,28 @@ func (sc *scene) columnFeatures(list []candidate, databases, tables judged) []ro
 func (sc *scene) tableAgainFeatures(list []candidate, columns []float64, tables judged) []row {
 	n := len(tables.p)
 	sums := make([]columnSum, n)
-	at := map[uint32]int{}
 	for i, c := range list {
-		at[c.id] = i
 		sums[c.table].add(columns[i])
 	}
 	// The table whose column says a term best, and is likely.
-	for j, hits := range sc.columnHits {
+	for j, hits := range sc.hitsOn {
 		best, in := 0.0, -1
 		for _, h := range hits {
-			if i, ok := at[h.ID]; ok && columns[i]*h.Weight > best {
-				best, in = columns[i]*h.Weight, list[i].table
+			if x := columns[h.candidate] * h.weight; x > best {
+				best, in = x, list[h.candidate].table
 			}
 		}
 		if in >= 0 {
 			sums[in].wins += sc.worth[j]
 		}
 	}
-	out := make([]row, n)
+	out := emptyRows(n, tableAgainFeatures)
 	for i := range out {
-		t, own := sc.ranked[i], sums[i]
+		t, own := &sc.ranked[i], sums[i]
 		most, given := own, tables.given[i] // of the tables of the database
 		var better, fuller, likelier int
-		for k, u := range sc.ranked[:n] {
-			if k == i || sc.databaseOf[u.ID] != sc.databaseOf[t.ID] {
+		for _, k := range sc.rowsIn[sc.databaseIn[i]] {
+			if k == i {
 				continue
 			}
 			other := sums[k]
@@ -525,7 +542,7 @@ func (sc *scene) tableAgainFeatures(list []candidate, columns []float64, tables 
 				likelier++
 			}
 		}
-		r := make(row, 0, tableAgainFeatures)
+		r := out[i]
 		r.add(logit(tables.given[i]), logOf(likelier), ratio(tables.given[i], given))
 		r.add(logit(own.best), logit(own.second), own.expected, own.any, own.wins, float64(own.many))
 		r.add(ratio(own.best, most.best), logOf(better), ratio(own.expected, most.expected), logOf(fuller))
@@ -588,11 +605,11 @@ func (s *columnSum) add(p float64) {
 func (sc *scene) databaseAgainFeatures(databases, tables judged, list []candidate, columns []float64) []row {
 	sums := make([]databaseSum, len(databases.p))
 	for i := range sums {
-		sums[i].said = make([]float64, len(sc.terms))
+		sums[i].said = sc.memory.take(len(sc.terms))
 	}
 	// The place in databases of that of a judged table, below zero if it was not judged.
 	place := func(table int) int {
-		row := sc.databaseRow[sc.databaseOf[sc.ranked[table].ID]] - 1
+		row := sc.databaseRow[sc.databaseIn[table]] - 1
 		if row >= len(sums) {
 			return -1
 		}
@@ -603,22 +620,18 @@ func (sc *scene) databaseAgainFeatures(databases, tables judged, list []candidat
 			sums[at].addTable(g)
 		}
 	}
-	given := make([]float64, len(list)) // of the columns, if the answer lies in their database
-	at := map[uint32]int{}
+	given := sc.memory.take(len(list)) // of the columns, if the answer lies in their database
 	for i, c := range list {
-		at[c.id] = i
 		if d := place(c.table); d >= 0 {
 			given[i] = min(1, columns[i]/max(leastGiven, databases.p[d]))
 			sums[d].column = max(sums[d].column, given[i])
 			sums[d].expected += given[i]
 		}
 	}
-	for j, hits := range sc.columnHits {
+	for j, hits := range sc.hitsOn {
 		for _, h := range hits {
-			if i, ok := at[h.ID]; ok {
-				if d := place(list[i].table); d >= 0 {
-					sums[d].said[j] = max(sums[d].said[j], h.Weight*given[i])
-				}
+			if d := place(list[h.candidate].table); d >= 0 {
+				sums[d].said[j] = max(sums[d].said[j], h.weight*given[h.candidate])
 			}
 		}
 	}
@@ -631,7 +644,7 @@ func (sc *scene) databaseAgainFeatures(databases, tables judged, list []candidat
 		most.share, most.column, most.expected = max(most.share, s.share), max(most.column, s.column), max(most.expected, s.expected)
 		most.given[0] = max(most.given[0], s.given[0])
 	}
-	out := make([]row, len(sums))
+	out := emptyRows(len(sums), databaseAgainFeatures)
 	for i, s := range sums {
 		sayMore, needMore, rival := 0, 0, -1
 		for k, other := range sums {
@@ -654,7 +667,7 @@ func (sc *scene) databaseAgainFeatures(databases, tables judged, list []candidat
 				less += sc.worth[j] * max(0, sums[rival].said[j]-m)
 			}
 		}
-		r := make(row, 0, databaseAgainFeatures)
+		r := out[i]
 		databases.add(&r, i)
 		r.add(logit(likelihood))
 		r.add(s.given[:]...)

@@ -93,9 +93,11 @@ const doubt = 0.7
 // down to a sum of 1 where they exceed it.
 func (m *Model) databases(sc *scene) judged {
 	p := make([]float64, min(judgedDatabases, len(sc.databases)))
-	for i := range p {
-		p[i] = m.database.Predict(sc.databaseFeatures(i))
+	features := make([]row, len(p))
+	for i := range features {
+		features[i] = sc.databaseFeatures(i)
 	}
+	m.database.PredictAll(p, func(i int) []float32 { return features[i] })
 	return exclusive(p)
 }
 
@@ -118,10 +120,19 @@ func exclusive(p []float64) judged {
 func (m *Model) tables(sc *scene, databases judged) judged {
 	n := len(sc.ranked)
 	p, given := make([]float64, n), make([]float64, n)
-	for i := range p {
-		if row := sc.databaseRow[sc.databaseOf[sc.ranked[i].ID]]; row > 0 && row <= len(databases.p) {
-			given[i] = m.table.Predict(sc.tableFeatures(i))
-			p[i] = databases.p[row-1] * given[i]
+	for d, places := range sc.rowsIn {
+		at := sc.databaseRow[d]
+		if at == 0 || at > len(databases.p) {
+			continue
+		}
+		features, here := make([]row, len(places)), make([]float64, len(places))
+		for i, place := range places {
+			features[i] = sc.tableFeatures(place)
+		}
+		m.table.PredictAll(here, func(i int) []float32 { return features[i] })
+		for i, place := range places {
+			given[place] = here[i]
+			p[place] = databases.p[at-1] * here[i]
 		}
 	}
 	out := newJudged(p)
@@ -133,8 +144,12 @@ func (m *Model) tables(sc *scene, databases judged) judged {
 func (m *Model) columns(sc *scene, databases, tables judged) ([]candidate, []float64) {
 	list := sc.candidates(databases, tables)
 	p := make([]float64, len(list))
-	for i, features := range sc.columnFeatures(list, databases, tables) {
-		p[i] = m.column.Predict(features)
+	features := sc.columnFeatures(list, databases, tables)
+	for from, to := 0, 0; from < len(list); from = to { // table by table
+		for to < len(list) && list[to].table == list[from].table {
+			to++
+		}
+		m.column.PredictAll(p[from:to], func(i int) []float32 { return features[from+i] })
 	}
 	return list, p
 }
@@ -142,10 +157,13 @@ func (m *Model) columns(sc *scene, databases, tables judged) ([]candidate, []flo
 // tablesAgain judges the tables once more, by what is thought of their columns.
 func (m *Model) tablesAgain(sc *scene, tables judged, list []candidate, columns []float64) judged {
 	p, given := make([]float64, len(tables.p)), make([]float64, len(tables.p))
-	for i, features := range sc.tableAgainFeatures(list, columns, tables) {
-		if tables.given[i] > 0 {
-			given[i] = m.tableAgain.Predict(features)
-			p[i] = given[i] * tables.p[i] / tables.given[i]
+	features := sc.tableAgainFeatures(list, columns, tables)
+	m.tableAgain.PredictAll(given, func(i int) []float32 { return features[i] })
+	for i, before := range tables.given {
+		if before > 0 {
+			p[i] = given[i] * tables.p[i] / before
+		} else {
+			given[i] = 0
 		}
 	}
 	out := newJudged(p)
@@ -156,8 +174,7 @@ func (m *Model) tablesAgain(sc *scene, tables judged, list []candidate, columns 
 // databasesAgain judges the databases once more, by what is thought of their tables and columns.
 func (m *Model) databasesAgain(sc *scene, databases, tables judged, list []candidate, columns []float64) judged {
 	p := make([]float64, len(databases.p))
-	for i, features := range sc.databaseAgainFeatures(databases, tables, list, columns) {
-		p[i] = m.databaseAgain.Predict(features)
-	}
+	features := sc.databaseAgainFeatures(databases, tables, list, columns)
+	m.databaseAgain.PredictAll(p, func(i int) []float32 { return features[i] })
 	return exclusive(p)
 }

@@ -25,6 +25,7 @@ func (r *Ranker) Judge(b *retrieval.Board) retrieval.Judgement {
 		return retrieval.Judgement{}
 	}
 	sc := newScene(b, r.shape)
+	defer sc.done()
 	databases := r.model.databases(sc)
 	tables := r.model.tables(sc, databases)
 	list, columns := r.model.columns(sc, databases, tables)
@@ -32,7 +33,7 @@ func (r *Ranker) Judge(b *retrieval.Board) retrieval.Judgement {
 	again := r.model.databasesAgain(sc, databases, tables, list, columns)
 	// What was thought of a table or column took its database for as likely as the first round did.
 	renewed := func(p float64, table int) float64 {
-		if at := sc.databaseRow[sc.databaseOf[sc.ranked[table].ID]] - 1; at >= 0 && at < len(again.p) {
+		if at := sc.databaseRow[sc.databaseIn[table]] - 1; at >= 0 && at < len(again.p) {
 			p *= again.p[at] / max(databases.p[at], leastChance)
 		}
 		return min(p, 1-leastChance)

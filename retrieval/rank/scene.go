@@ -49,14 +49,17 @@ type scene struct {
 	sequence  []string        // the question's words in order
 
 	columnHits, tableHits [][]retrieval.Hit
+	hitsOn                [][]hitOn // by term: the hits in columns that are judged
 	worth                 []float64 // by term: how rare it is among tables, 1 over all known words; compounds a fifth of that
 	known                 float64   // share of the words that the catalog knows
 
 	databaseRow  []int              // by database of a judged table: 1 + its place in databases
 	tableRow     []int              // by table: 1 + its place in ranked
+	databaseIn   []int              // by judged table: its database
+	rowsIn       [][]int            // by database: its judged tables
 	marks        []float64          // by judged table, place and term
 	anywhere     []float64          // by judged table and term: the best mark at the places before wholeName
-	databaseBest []float64          // by database and term: the best mark of any of its tables, without spoken
+	databaseBest []float64          // by database and term: the best hit in any of its tables and columns
 	best         []float64          // by term
 	knownIn      []int              // by term: the number of databases that know it
 	firstOf      []int              // by judged table: the place of its first column among those of all judged ones
@@ -66,6 +69,34 @@ type scene struct {
 	valued       map[uint32]valued  // by table or column
 	valuedIn     []valued           // by database
 	sorts        map[uint32]float64 // by column: how much its name means what the question asks for
+	memory       *memory
+}
+
+// memory is what a scene is made in, for the next one to use again.
+type memory struct {
+	numbers, free []float64
+	wanted        int // of numbers
+}
+
+// take returns so many zeros.
+func (m *memory) take(n int) []float64 {
+	if m.wanted += n; n > len(m.free) {
+		return make([]float64, n)
+	}
+	out := m.free[:n:n]
+	m.free = m.free[n:]
+	clear(out)
+	return out
+}
+
+// done gives the memory of a scene to the next one. Nothing that was computed in it may be used any more.
+func (sc *scene) done() {
+	m := sc.memory
+	if m.wanted > len(m.numbers) {
+		m.numbers = make([]float64, m.wanted)
+	}
+	m.free, m.wanted = m.numbers, 0
+	sc.shape.memories.Put(m)
 }
 
 // valued tells of the values that a question names in an object.
@@ -76,9 +107,13 @@ type valued struct {
 
 func newScene(b *retrieval.Board, sh *shape) *scene {
 	terms, words := b.Terms()
+	m, again := sh.memories.Get().(*memory)
+	if !again {
+		m = new(memory)
+	}
 	sc := &scene{
-		shape: sh, board: b, visible: sh.sight(b.Ranked()), databases: b.Databases(), ranked: judgedTables(b), terms: terms, words: words,
-		asked: map[string]bool{}, sequence: retrieval.Terms(b.Question()),
+		memory: m, shape: sh, board: b, visible: sh.sight(b.Ranked()), databases: b.Databases(), ranked: judgedTables(b), terms: terms, words: words,
+		asked: map[string]bool{}, sequence: b.Sequence(),
 		databaseRow: make([]int, len(sh.databases)), tableRow: make([]int, len(sh.databaseOf)), sorts: map[uint32]float64{},
 	}
 	for _, t := range terms {
@@ -87,16 +122,20 @@ func newScene(b *retrieval.Board, sh *shape) *scene {
 	for _, d := range sc.databases[:min(judgedDatabases, len(sc.databases))] {
 		sc.nameNear = append(sc.nameNear, b.NameSimilarity(d.Name))
 	}
-	sc.near, sc.firstOf = make([]float64, len(sc.ranked)), make([]int, len(sc.ranked))
+	sc.near, sc.firstOf, sc.databaseIn = m.take(len(sc.ranked)), make([]int, len(sc.ranked)), make([]int, len(sc.ranked))
+	sc.rowsIn = make([][]int, len(sh.databases))
 	columns := 0
 	for i, t := range sc.ranked {
+		d := sh.databaseOf[t.ID]
+		sc.databaseIn[i] = d
+		sc.rowsIn[d] = append(sc.rowsIn[d], i)
 		sc.firstOf[i] = columns
 		columns += sh.s.ColumnIDs(t.ID).Len()
 		sc.tableRow[t.ID] = i + 1
-		sc.databaseRow[sh.databaseOf[t.ID]] = b.Database(t.ID) + 1
+		sc.databaseRow[d] = b.Database(t.ID) + 1
 		sc.near[i] = b.Similarity(catalog.KindTable, t.ID)
 	}
-	sc.columnOwn = make([]float64, columns)
+	sc.columnOwn = m.take(columns)
 	sc.tableHits, sc.columnHits = b.Hits(catalog.KindTable), b.Hits(catalog.KindColumn)
 	for _, hits := range b.AskedFor() {
 		for _, h := range hits {
@@ -119,30 +158,40 @@ func (sc *scene) place(column uint32) (at int, ok bool) {
 	return sc.firstOf[row-1] + int(column-sc.s.ColumnIDs(table).From), true
 }
 
-// weigh finds how rare each term is among the tables that the view shows.
+// weigh finds how rare each term is among the tables that the view shows, and how well each database says it.
 func (sc *scene) weigh() {
 	n := len(sc.terms)
-	sc.worth, sc.knownIn = make([]float64, n), make([]int, n)
-	seen, seenDatabase := make([]int, len(sc.databaseOf)), make([]int, len(sc.shape.databases))
+	sc.worth, sc.knownIn = sc.memory.take(n), make([]int, n)
+	sc.databaseBest, sc.best = sc.memory.take(len(sc.shape.databases)*n), sc.memory.take(n)
+	seen, seenDatabase := make([]int32, len(sc.databaseOf)), make([]int32, len(sc.shape.databases))
 	tables := float64(size(sc.s.OfKind(catalog.KindTable), sc.visible))
 	var sum float64
 	for i := range sc.terms {
 		df := 0
-		count := func(table uint32) {
-			if seen[table] <= i {
-				seen[table] = i + 1
+		note := func(table uint32, weight float64) {
+			d := sc.databaseOf[table]
+			if seen[table] <= int32(i) {
+				seen[table] = int32(i) + 1
 				df++
+				if seenDatabase[d] <= int32(i) {
+					seenDatabase[d] = int32(i) + 1
+					sc.knownIn[i]++
+				}
 			}
-			if d := sc.databaseOf[table]; seenDatabase[d] <= i {
-				seenDatabase[d] = i + 1
-				sc.knownIn[i]++
-			}
+			m := &sc.databaseBest[d*n+i]
+			*m = max(*m, weight)
+			sc.best[i] = max(sc.best[i], weight)
 		}
 		for _, h := range sc.tableHits[i] {
-			count(h.ID)
+			note(h.ID, h.Weight)
 		}
-		for _, h := range sc.columnHits[i] {
-			count(sc.table(h.ID))
+		for hits := sc.columnHits[i]; len(hits) > 0; {
+			table, most, of := sc.table(hits[0].ID), 0.0, 0
+			for to := sc.s.ColumnIDs(table).To; of < len(hits) && hits[of].ID < to; of++ {
+				most = max(most, hits[of].Weight)
+			}
+			note(table, most)
+			hits = hits[of:]
 		}
 		if df == 0 {
 			continue
@@ -162,44 +211,45 @@ func (sc *scene) weigh() {
 	}
 }
 
-// mark notes the strongest hit of each term by table and place.
+// mark notes the strongest hit of each term by judged table and place.
 func (sc *scene) mark() {
 	n := len(sc.terms)
-	sc.marks, sc.anywhere = make([]float64, len(sc.ranked)*int(places)*n), make([]float64, len(sc.ranked)*n)
-	sc.databaseBest, sc.best = make([]float64, len(sc.shape.databases)*n), make([]float64, n)
-	note := func(term int, table uint32, p place, weight float64) {
-		if row := sc.tableRow[table]; row > 0 {
-			m := &sc.marks[((row-1)*int(places)+int(p))*n+term]
+	sc.marks, sc.anywhere = sc.memory.take(len(sc.ranked)*int(places)*n), sc.memory.take(len(sc.ranked)*n)
+	note := func(term, row int, p place, weight float64) {
+		m := &sc.marks[(row*int(places)+int(p))*n+term]
+		*m = max(*m, weight)
+		if p < wholeName {
+			m := &sc.anywhere[row*n+term]
 			*m = max(*m, weight)
-			if p < wholeName {
-				m := &sc.anywhere[(row-1)*n+term]
-				*m = max(*m, weight)
-			}
-		}
-		if p != spoken {
-			d := &sc.databaseBest[sc.databaseOf[table]*n+term]
-			*d = max(*d, weight)
-			sc.best[term] = max(sc.best[term], weight)
 		}
 	}
+	rows := make([]int, len(sc.ranked)) // by table
+	for i := range rows {
+		rows[i] = i
+	}
+	slices.SortFunc(rows, func(x, y int) int { return cmp.Compare(sc.ranked[x].ID, sc.ranked[y].ID) })
 	for i := range sc.terms {
-		for _, h := range sc.tableHits[i] {
-			p := tableName
-			switch h.Where {
-			case retrieval.FieldText:
-				p = tableText
-			case retrieval.FieldMeaning:
-				p = tableMeant
+		tables, columns := sc.tableHits[i], sc.columnHits[i]
+		for _, row := range rows {
+			t := sc.ranked[row].ID
+			for tables = since(tables, t); len(tables) > 0 && tables[0].ID == t; tables = tables[1:] {
+				p := tableName
+				switch tables[0].Where {
+				case retrieval.FieldText:
+					p = tableText
+				case retrieval.FieldMeaning:
+					p = tableMeant
+				}
+				note(i, row, p, tables[0].Weight)
+				sc.noteWhole(i, row, t)
 			}
-			note(i, h.ID, p, h.Weight)
-			sc.noteWhole(i, h.ID, h.ID)
-		}
-		for _, h := range sc.columnHits[i] {
-			p := [...]place{retrieval.FieldName: columnName, retrieval.FieldText: columnText, retrieval.FieldValue: columnValue, retrieval.FieldMeaning: columnMeant}[h.Where]
-			note(i, sc.table(h.ID), p, h.Weight)
-			if at, ok := sc.place(h.ID); ok {
-				sc.columnOwn[at] += sc.worth[i] * h.Weight
-				sc.noteWhole(i, sc.table(h.ID), h.ID)
+			of := sc.s.ColumnIDs(t)
+			for columns = since(columns, of.From); len(columns) > 0 && columns[0].ID < of.To; columns = columns[1:] {
+				h := columns[0]
+				p := [...]place{retrieval.FieldName: columnName, retrieval.FieldText: columnText, retrieval.FieldValue: columnValue, retrieval.FieldMeaning: columnMeant}[h.Where]
+				note(i, row, p, h.Weight)
+				sc.columnOwn[sc.firstOf[row]+int(h.ID-of.From)] += sc.worth[i] * h.Weight
+				sc.noteWhole(i, row, h.ID)
 			}
 		}
 	}
@@ -210,18 +260,40 @@ func (sc *scene) mark() {
 		for i, hits := range sc.board.Hits(k) {
 			for _, h := range hits {
 				for _, t := range sc.board.SpokenFor(h.ID) {
-					note(i, t, spoken, h.Weight)
+					if row := sc.tableRow[t]; row > 0 {
+						note(i, row-1, spoken, h.Weight)
+					}
 				}
 			}
 		}
 	}
 }
 
+// since returns the part of a list in id order that begins with an id, or after it.
+func since(hits []retrieval.Hit, id uint32) []retrieval.Hit {
+	if len(hits) == 0 || hits[0].ID >= id {
+		return hits
+	}
+	from, to := 0, 1 // what is sought lies after from and not after to
+	for to < len(hits) && hits[to].ID < id {
+		from, to = to, 2*to
+	}
+	to = min(to, len(hits))
+	for from+1 < to {
+		if mid := (from + to) / 2; hits[mid].ID < id {
+			from = mid
+		} else {
+			to = mid
+		}
+	}
+	return hits[to:]
+}
+
 // noteWhole notes a word in the name of an object of a judged table if the question says all words of that name. Names
 // of several words count more: they are seldom said by chance.
-func (sc *scene) noteWhole(term int, table, id uint32) {
-	row, name := sc.tableRow[table], sc.termsOf(id)
-	if row == 0 || !slices.Contains(name, sc.terms[term].Text) {
+func (sc *scene) noteWhole(term, row int, id uint32) {
+	name := sc.termsOf(id)
+	if !slices.Contains(name, sc.terms[term].Text) {
 		return
 	}
 	for _, w := range name {
@@ -229,7 +301,7 @@ func (sc *scene) noteWhole(term int, table, id uint32) {
 			return
 		}
 	}
-	m := &sc.marksOf(row-1, wholeName)[term]
+	m := &sc.marksOf(row, wholeName)[term]
 	*m = max(*m, 1-1/(1+float64(len(name))))
 }
 
@@ -241,7 +313,7 @@ func (sc *scene) said(row int) []float64 {
 
 // cover returns how much of the question the best table of a list of judged ones says, the best two and the best three.
 func (sc *scene) cover(rows []int) (share [3]float64) {
-	best := make([]float64, len(sc.terms))
+	best := sc.memory.take(len(sc.terms))
 	said := make([][]float64, len(rows))
 	for i, row := range rows {
 		said[i] = sc.said(row)

@@ -2,6 +2,7 @@ package rank
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/retrieval"
@@ -27,6 +28,7 @@ type shape struct {
 	spelt           [][]string        // by that number: the words of the name
 	termsOfDatabase [][]string        // by database: the words of its name
 	sights          *retrieval.Cache[*sight]
+	memories        sync.Pool // of *memory
 }
 
 // join leads from a table or column to another table.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
+	"github.com/schemagate/schemagate/retrieval"
 )
 
 // A sight counts by numbers and words of bits; here the same is counted object by object.
@@ -68,6 +69,21 @@ func TestASightCountsWhatItsViewShows(t *testing.T) {
 		}
 		if a, h := sc.namesakes(&o); a != all || h != here {
 			t.Errorf("%s has %d namesakes, %d in its database, not %d and %d", o.Ref, a, h, all, here)
+		}
+	}
+}
+
+func TestHitsSinceAnID(t *testing.T) {
+	for n := range 20 {
+		var hits []retrieval.Hit
+		for i := range n {
+			hits = append(hits, retrieval.Hit{ID: uint32(2 * i)})
+		}
+		for id := range uint32(2*n + 2) {
+			got := since(hits, id)
+			if want := max(0, n-int(id+1)/2); len(got) != want || want > 0 && got[0].ID != (id+1)/2*2 {
+				t.Errorf("of %d hits, since %d: %v", n, id, got)
+			}
 		}
 	}
 }

@@ -211,6 +211,34 @@ func TestAPredictionIsTheSumOfTheLeavesThatARowEndsIn(t *testing.T) {
 	}
 }
 
+func TestRowsThatComeTogetherArePredictedAsIfAlone(t *testing.T) {
+	m := train(t, draw(3000, 5, 6, xor), small())
+	odd := append([]float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0}, m.Thresholds()...)
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		shared := make([]float32, 5) // what rows have in common unless they differ
+		for f := range shared {
+			shared[f] = odd[r.IntN(len(odd))]
+		}
+		rows := make([][]float32, r.IntN(9))
+		for i := range rows {
+			rows[i] = slices.Clone(shared)
+			for f := range shared {
+				if r.IntN(3) == 0 {
+					rows[i][f] = odd[r.IntN(len(odd))]
+				}
+			}
+		}
+		p := make([]float64, len(rows))
+		m.PredictAll(p, func(i int) []float32 { return rows[i] })
+		for i, row := range rows {
+			if want := m.Walk(row); p[i] != want {
+				t.Fatalf("row %d of %v: predicted %v, the leaves say %v", i, rows, p[i], want)
+			}
+		}
+	}
+}
+
 // sealed gives a body its checksum.
 func sealed(body []byte) []byte {
 	return binary.LittleEndian.AppendUint32(bytes.Clone(body), crc32.ChecksumIEEE(body))

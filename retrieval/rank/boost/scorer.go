@@ -2,6 +2,7 @@ package boost
 
 import (
 	"cmp"
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -50,25 +51,59 @@ func newScorer(features int, trees []tree) scorer {
 	return s
 }
 
-// add adds the leaves that a row ends in to a sum, in order of their trees.
-func (s *scorer) add(sum float32, row []float32) float32 {
-	var some [256]uint64
-	out := some[:]
-	if len(s.first) > len(out) {
-		out = make([]uint64, len(s.first))
+// add adds the leaves that each of some rows ends in to a sum, in order of their trees. Rows that come together mostly
+// have much in common, so what rules out leaves for all of them is done once.
+func (s *scorer) add(sums []float32, row func(i int) []float32) {
+	var some [2][256]uint64 // leaves that are ruled out, by tree: for all rows, and for one
+	common, out := some[0][:], some[1][:]
+	if n := len(s.first); n > len(common) {
+		common, out = make([]uint64, n), make([]uint64, n)
 	}
+	common, out = common[:len(s.first)], out[:len(s.first)]
+	type apart struct {
+		feature int
+		tests   []test
+	}
+	var few [64]apart
+	differ := few[:0] // features by which rows differ
 	for f, tests := range s.tests {
-		x := row[f]
-		for i := range tests {
-			t := &tests[i]
-			if !(x > t.threshold) {
-				break
+		if len(tests) == 0 {
+			continue
+		}
+		least, most := float32(math.Inf(1)), float32(math.Inf(-1))
+		for i := range sums {
+			x := row(i)[f]
+			if x != x { // no number is above any threshold
+				x = float32(math.Inf(-1))
 			}
-			out[t.tree] |= t.out
+			least, most = min(least, x), max(most, x)
+		}
+		n := 0
+		for n < len(tests) && least > tests[n].threshold {
+			common[tests[n].tree] |= tests[n].out
+			n++
+		}
+		if n < len(tests) && most > tests[n].threshold {
+			differ = append(differ, apart{f, tests[n:]})
 		}
 	}
-	for i, first := range s.first {
-		sum += s.leaves[int(first)+bits.TrailingZeros64(^out[i])]
+	for i := range sums {
+		copy(out, common)
+		r := row(i)
+		for _, d := range differ {
+			x := r[d.feature]
+			for j := range d.tests {
+				t := &d.tests[j]
+				if !(x > t.threshold) {
+					break
+				}
+				out[t.tree] |= t.out
+			}
+		}
+		sum := sums[i]
+		for j, first := range s.first {
+			sum += s.leaves[int(first)+bits.TrailingZeros64(^out[j])]
+		}
+		sums[i] = sum
 	}
-	return sum
 }
