@@ -34,6 +34,7 @@ import (
 	"github.com/schemagate/schemagate/rewrite/mysql"
 	"github.com/schemagate/schemagate/rewrite/postgres"
 	"github.com/schemagate/schemagate/rewrite/sqlite"
+	"github.com/schemagate/schemagate/rewrite/tsql"
 	"github.com/schemagate/schemagate/templates"
 )
 
@@ -43,7 +44,9 @@ type dialect interface {
 	Objects(database, ddl string) (catalog.Database, []catalog.Object, error)
 }
 
-func dialects() []dialect { return []dialect{mysql.New(), postgres.New(), sqlite.New()} }
+func dialects() []dialect {
+	return []dialect{mysql.New(), postgres.New(), sqlite.New(), tsql.New()}
+}
 
 // dialectNames returns the names of the dialects that have a guard, sorted.
 func dialectNames() []string {
