@@ -43,7 +43,7 @@ var functions = merge(
 		"from_unixtime", "last_day", "makedate", "maketime", "monthname", "sec_to_time", "str_to_date", "subdate", "subtime", "time",
 		"time_format", "timediff", "timestamp", "timestampadd", ast.DateLiteral, ast.TimeLiteral, ast.TimestampLiteral),
 	group(function{bits: 40}, "datediff", "day", "dayofmonth", "dayofweek", "dayofyear", "hour", "microsecond", "minute", "month",
-		"period_add", "period_diff", "quarter", "second", "time_to_sec", "to_days", "to_seconds", "unix_timestamp", "week", "weekday",
+		"quarter", "second", "time_to_sec", "to_days", "to_seconds", "unix_timestamp", "week", "weekday",
 		"weekofyear", "year", "yearweek"),
 	group(function{bits: 60}, "extract", "timestampdiff"),
 	// The time at which the statement began; it does not move while the statement runs, so it measures nothing.
@@ -55,19 +55,28 @@ var functions = merge(
 	// Numbers that stay in range if their argument is bounded.
 	group(function{same: true, strict: true}, "abs", "ceil", "ceiling", "floor", "round", "truncate"),
 	group(function{bits: 2}, "sign"),
-	// Numbers that can leave their range.
-	group(failing, "acos", "asin", "atan", "atan2", "cos", "cot", "degrees", "exp", "ln", "log", "log10", "log2", "mod", "pow",
+	// Numbers that can leave their range; MySQL takes a period that is none for an error.
+	group(failing, "period_add", "period_diff", "acos", "asin", "atan", "atan2", "cos", "cot", "degrees", "exp", "ln", "log", "log10", "log2", "mod", "pow",
 		"power", "radians", "sin", "sqrt", "tan", "conv", "rand"),
 	group(harmless, "crc32", "pi"),
-	// Digests: one way, of the arguments only.
-	group(harmless, "md5", "sha", "sha1", "sha2"),
+	// Digests and ciphers of the arguments only.
+	group(harmless, "aes_decrypt", "aes_encrypt", "compress", "md5", "sha", "sha1", "sha2", "uncompress", "uncompressed_length"),
+	// What an expression's text is written in.
+	group(harmless, "charset", "collation", "weight_string"),
+	// MariaDB's names for the same, after Oracle's; what to_char and add_months do not understand is an error.
+	group(function{same: true}, "nvl", "nvl2"),
+	group(harmless, "chr", "lengthb", "natural_sort_key", "crc32c"),
+	group(failing, "add_months", "to_char"),
 	// Addresses.
 	group(harmless, "inet_aton", "inet_ntoa", "inet6_aton", "inet6_ntoa", "is_ipv4", "is_ipv4_compat", "is_ipv4_mapped", "is_ipv6"),
 	// JSON; engines differ in whether bad JSON is an error.
+	group(failing, "json_compact", "json_detailed", "json_equals", "json_exists", "json_loose", "json_normalize", "json_pretty", "json_query", "json_value"),
 	group(failing, "json_array", "json_array_append", "json_array_insert", "json_contains", "json_contains_path", "json_depth",
 		"json_extract", "json_insert", "json_keys", "json_length", "json_merge", "json_merge_patch", "json_merge_preserve",
 		"json_object", "json_overlaps", "json_quote", "json_remove", "json_replace", "json_search", "json_set", "json_type",
 		"json_unquote", "json_valid"),
+	// Shapes; a bad one is an error.
+	group(failing, "point", "st_astext", "st_contains", "st_distance", "st_distance_sphere", "st_geomfromtext", "st_intersects", "st_within", "st_x", "st_y"),
 	// Patterns; a bad one is an error.
 	group(failing, "regexp_instr", "regexp_like", "regexp_replace", "regexp_substr"),
 )

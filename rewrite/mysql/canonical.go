@@ -1,8 +1,6 @@
 package mysql
 
 import (
-	"strings"
-
 	"github.com/pingcap/tidb/pkg/parser/ast"
 	"github.com/pingcap/tidb/pkg/parser/format"
 	"github.com/pingcap/tidb/pkg/parser/opcode"
@@ -13,7 +11,7 @@ import (
 // parentheses of its own, and engines differ in how tightly some operators bind. It is its own fixed point.
 func canonical(sql string, query ast.Node) error {
 	c := canon{sql: sql}
-	w := walk{expr: c.expression, join: join(sql), block: block}
+	w := walk{expr: c.expression, join: join, block: block}
 	return w.query(query)
 }
 
@@ -24,36 +22,37 @@ func block(n *ast.SelectStmt) error {
 }
 
 // join flattens joins of one table, which the parser makes of parentheses and commas.
-func join(sql string) func(*ast.Join) error {
-	return func(n *ast.Join) error {
-		for n.Right == nil {
-			l, ok := n.Left.(*ast.Join)
-			if !ok {
-				break
-			}
-			*n = *l
+func join(n *ast.Join) error {
+	for n.Right == nil {
+		l, ok := n.Left.(*ast.Join)
+		if !ok {
+			break
 		}
-		alone := func(s ast.ResultSetNode) ast.ResultSetNode {
-			for {
-				j, ok := s.(*ast.Join)
-				if !ok || j.Right != nil {
-					return s
-				}
-				s = j.Left
-			}
-		}
-		n.Left = alone(n.Left)
-		if n.Right != nil {
-			n.Right = alone(n.Right)
-		}
-		// The parser turns a parenthesised RIGHT JOIN behind a join without a condition into a LEFT JOIN of another
-		// shape, in which * lists its columns in another order.
-		if l, ok := n.Left.(*ast.Join); ok && n.ExplicitParens && n.Tp == ast.LeftJoin && !l.ExplicitParens &&
-			l.Tp == ast.CrossJoin && l.On == nil && len(l.Using) == 0 && strings.Contains(strings.ToLower(sql), "right") {
-			return notSupported("a RIGHT JOIN in parentheses behind a join without a condition is not supported", n)
-		}
-		return nil
+		*n = *l
 	}
+	alone := func(s ast.ResultSetNode) ast.ResultSetNode {
+		for {
+			j, ok := s.(*ast.Join)
+			if !ok || j.Right != nil {
+				return s
+			}
+			s = j.Left
+		}
+	}
+	n.Left = alone(n.Left)
+	if n.Right != nil {
+		n.Right = alone(n.Right)
+	}
+	return nil
+}
+
+// turned reports whether a join in a text may be one that the parser made of a parenthesised RIGHT JOIN behind a join without a
+// condition: a LEFT JOIN of another shape, in which * lists its columns in another order, and which other names could
+// merge.
+func turned(sql string, n *ast.Join) bool {
+	l, ok := n.Left.(*ast.Join)
+	return ok && n.ExplicitParens && n.Tp == ast.LeftJoin && !l.ExplicitParens && l.Tp == ast.CrossJoin && l.On == nil && len(l.Using) == 0 &&
+		mentions(sql, "right")
 }
 
 type canon struct{ sql string }

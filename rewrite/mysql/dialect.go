@@ -6,6 +6,9 @@
 // NO_BACKSLASH_ESCAPES). A backslash is printed twice; under NO_BACKSLASH_ESCAPES such a string would have another
 // value, but could not end earlier than it does here.
 //
+// A SQL view of the catalog is expanded where it is read, with the rights of the asker. JSON_TABLE, which the parser does
+// not know, is read here.
+//
 // Execute what it prints on a connection without a default database: every base table is named with its database, so
 // that a name which the engine, against expectation, took for a table would find none.
 //
@@ -16,7 +19,9 @@ package mysql
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pingcap/tidb/pkg/parser"
 	"github.com/pingcap/tidb/pkg/parser/ast"
@@ -30,7 +35,10 @@ import (
 )
 
 // Dialect reads MySQL's and MariaDB's SQL. It is safe for concurrent use.
-type Dialect struct{}
+type Dialect struct {
+	parsers sync.Pool // of *parser.Parser
+	frames  frames
+}
 
 // New returns the dialect.
 func New() *Dialect { return &Dialect{} }
@@ -40,35 +48,56 @@ func (*Dialect) Name() catalog.Dialect { return catalog.MySQL }
 
 // Parse reads sql. Besides text that is not of the dialect it refuses executable comments, whose content engines and
 // versions read differently, and parentheses nested too deep.
-func (*Dialect) Parse(sql string) (rewrite.Tree, error) {
+func (d *Dialect) Parse(sql string) (rewrite.Tree, error) {
+	t, err := d.read(sql)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (d *Dialect) read(sql string) (*tree, error) {
 	if err := scan(sql); err != nil {
 		return nil, err
 	}
-	statements, err := parse(sql)
+	sql, json, err := extractJSONTables(sql)
+	if err != nil {
+		return nil, err
+	}
+	statements, err := d.parse(sql)
 	if err != nil {
 		return nil, &acl.Refusal{
 			Code: acl.CodeUnparsable, Public: "the statement is not valid SQL of this database",
 			Hint: "check the statement's syntax", Detail: err.Error(),
 		}
 	}
-	return &tree{sql: sql, statements: statements}, nil
+	return &tree{dialect: d, sql: sql, json: json, statements: statements}, nil
 }
 
-// parse makes a parser for each text: the parser's result slice is its own and overwritten by the next text.
-func parse(sql string) ([]ast.StmtNode, error) {
-	statements, _, err := parser.New().ParseSQL(sql, parser.CharsetConnection("utf8mb4"), parser.CollationConnection("utf8mb4_general_ci"))
+// parse uses parsers again: making one takes as long as a short statement. Those that read a long text are let go with
+// the memory that it took.
+func (d *Dialect) parse(sql string) ([]ast.StmtNode, error) {
+	p, ok := d.parsers.Get().(*parser.Parser)
+	if !ok {
+		p = parser.New()
+	}
+	statements, _, err := p.ParseSQL(sql, parser.CharsetConnection("utf8mb4"), parser.CollationConnection("utf8mb4_general_ci"))
+	statements = slices.Clone(statements) // the parser overwrites its slice with the next text
+	if len(sql) < 1<<16 {
+		d.parsers.Put(p)
+	}
 	return statements, err
 }
 
 // tree is a parsed text.
 type tree struct {
+	dialect    *Dialect
 	sql        string
 	statements []ast.StmtNode
+	json       []*jsonTable
 	query      ast.ResultSetNode // the statement, once Single has found it to be one that reads
-	uses       []*use            // base tables in order of mention, once resolved
-	fallible   bool              // an expression could fail on some row
-	outer      bool              // there is an outer join
-	windows    bool              // there is a window function
+	uses       []*use            // base tables and SQL views in order of mention, once resolved
+	features
 }
 
 // Single refuses anything but exactly one SELECT or set operation, and brings that into the form in which its text
@@ -96,6 +125,9 @@ func (t *tree) Single() error {
 		}
 	default:
 		return notReadOnly("the statement does more than read", fmt.Sprintf("%T", s))
+	}
+	if err := t.jsonTables(); err != nil {
+		return err
 	}
 	return canonical(t.sql, t.query)
 }
@@ -125,8 +157,15 @@ func (t *tree) Limit(rows int) error {
 	return err
 }
 
-// Print writes the statement.
-func (t *tree) Print() (string, error) { return text(t.query) }
+// Print writes the statement. With its wrappers and the parentheses that it has not needed so far it may be nested too
+// deep to be read again.
+func (t *tree) Print() (string, error) {
+	s, err := text(t.query)
+	if err != nil {
+		return "", err
+	}
+	return s, scan(s)
+}
 
 // Same compares what the two print.
 func (t *tree) Same(_ rewrite.Tree, text string) error {
@@ -145,6 +184,7 @@ const spelling = format.RestoreStringSingleQuotes | format.RestoreStringEscapeBa
 
 func text(n ast.Node) (string, error) {
 	var b strings.Builder
+	b.Grow(1 << 9)
 	if err := n.Restore(format.NewRestoreCtx(spelling, &b)); err != nil {
 		return "", fmt.Errorf("mysql: print %T: %w", n, err)
 	}

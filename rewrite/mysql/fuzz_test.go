@@ -9,6 +9,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/rewrite"
 	"github.com/schemagate/schemagate/rewrite/mysql"
 	"github.com/schemagate/schemagate/rewrite/rewritetest"
@@ -49,11 +50,19 @@ func FuzzGuard(f *testing.F) {
 			}
 		}
 	}
+	for _, sql := range append(shapes, refused...) {
+		f.Add(sql)
+	}
+	d, objects, err := mysql.New().Objects(rewritetest.Database, lineageDDL)
+	if err != nil {
+		f.Fatal(err)
+	}
+	view := viewOf(f, fuzzPolicy, []catalog.Database{d}, objects)
 	guard := rewrite.NewGuard(mysql.New(), 100)
 	f.Fuzz(func(t *testing.T, sql string) {
 		var texts [2]string
 		for i := range texts {
-			schema, err := rewritetest.NewSchema(mysql.New(), fuzzDDL, fuzzPolicy)
+			schema, err := rewrite.NewSchema(view, rewritetest.Database)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/rewrite"
 	"github.com/schemagate/schemagate/rewrite/mysql"
 	"github.com/schemagate/schemagate/rewrite/rewritetest"
@@ -55,6 +56,44 @@ func TestDatabases(t *testing.T) {
 		} else if err != nil || st.Text() != c.want {
 			t.Errorf("%s: %v\ngot  %s\nwant %s", c.in, err, st.Text(), c.want)
 		}
+	}
+}
+
+// TestAPolicyMeansTheDatabaseOfItsTable shows that an unqualified table in a filter is one of the filtered table's
+// database, wherever the statement runs.
+func TestAPolicyMeansTheDatabaseOfItsTable(t *testing.T) {
+	const policy = `version: 1
+principals: {asker: {roles: [reader]}}
+grants: [{role: reader, allow: ["*"], actions: [view, query]}]
+row_filters: [{table: crm.person, roles: [reader], using: "id in (select id from vip)"}]
+`
+	schema, err := schemaOf(policy, script{"shop", "CREATE TABLE vip (id INT);"}, script{"crm", "CREATE TABLE person (id INT); CREATE TABLE vip (id INT);"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := rewrite.NewGuard(mysql.New(), 0).Rewrite("select id from crm.person", schema)
+	const want = "SELECT `id` FROM (SELECT `_gate`.`id` FROM `crm`.`person` AS `_gate` WHERE (`_gate`.`id` IN (SELECT `_gate_vip`.`id` FROM `crm`.`vip` AS `_gate_vip`))) AS `person`"
+	if err != nil || st.Text() != want {
+		t.Errorf("%v\ngot  %s\nwant %s", err, st.Text(), want)
+	}
+}
+
+// TestAPartOfAGovernedTableIsNotAvailable shows that rows cannot be read past the filter of the table that they are of.
+func TestAPartOfAGovernedTableIsNotAvailable(t *testing.T) {
+	d, objects, err := mysql.New().Objects("db", "CREATE TABLE total (id INT); CREATE TABLE january (id INT);")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects[0].Table.Partitions = []catalog.Ref{catalog.TableRef("db", "", "january")}
+	const policy = `version: 1
+principals: {asker: {roles: [reader]}}
+grants: [{role: reader, allow: ["*"], actions: [view, query]}]
+row_filters: [{table: db.total, roles: [reader], using: "id = 1"}]
+`
+	_, err = rewrite.NewGuard(mysql.New(), 0).Rewrite("select id from january", asked(t, policy, "db", []catalog.Database{d}, objects))
+	var no *acl.Refusal
+	if !errors.As(err, &no) || no.Code != acl.CodeNotAvailable {
+		t.Errorf("got %v", err)
 	}
 }
 

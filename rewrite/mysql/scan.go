@@ -9,9 +9,9 @@ import (
 )
 
 // maxNesting bounds open parentheses, maxDepth the depth of the parsed tree: enough for what people and tools write,
-// and little enough for every stack that it goes through.
+// with the wrappers around it, and little enough for every stack that it goes through.
 const (
-	maxNesting = 1000
+	maxNesting = 2000
 	maxDepth   = 10000
 )
 
@@ -26,17 +26,6 @@ func scan(sql string) error {
 	}
 	depth := 0
 	for i := 0; i < len(sql); i++ {
-		rest := sql[i:]
-		if strings.HasPrefix(rest, "/*!") || strings.HasPrefix(rest, "/*M!") || strings.HasPrefix(rest, "/*T!") {
-			return &acl.Refusal{
-				Code: acl.CodeNotSupported, Public: "executable comments are not supported",
-				Hint: "write the comment's content as plain SQL or leave it out", Detail: fmt.Sprintf("comment at byte %d", i),
-			}
-		}
-		if end := token(sql, i); end > i {
-			i = end - 1
-			continue
-		}
 		switch sql[i] {
 		case '(':
 			if depth++; depth > maxNesting {
@@ -44,6 +33,16 @@ func scan(sql string) error {
 			}
 		case ')':
 			depth--
+		case '/', '-', '#', '\'', '"', '`':
+			if rest := sql[i:]; strings.HasPrefix(rest, "/*!") || strings.HasPrefix(rest, "/*M!") || strings.HasPrefix(rest, "/*T!") {
+				return &acl.Refusal{
+					Code: acl.CodeNotSupported, Public: "executable comments are not supported",
+					Hint: "write the comment's content as plain SQL or leave it out", Detail: fmt.Sprintf("comment at byte %d", i),
+				}
+			}
+			if end := token(sql, i); end > i {
+				i = end - 1
+			}
 		}
 	}
 	return nil
@@ -74,6 +73,16 @@ func token(sql string, i int) int {
 		return to(i+2, "*/")
 	}
 	return i
+}
+
+// mentions reports whether a text holds a word, which is in lower case, in any case.
+func mentions(sql, word string) bool {
+	for i := 0; i+len(word) <= len(sql); i++ {
+		if sql[i]|0x20 == word[0] && strings.EqualFold(sql[i:i+len(word)], word) {
+			return true
+		}
+	}
+	return false
 }
 
 // withoutComments returns the text as engines read it.

@@ -2,6 +2,7 @@ package mysql_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -57,11 +58,77 @@ func BenchmarkRewrite(b *testing.B) {
 }
 
 func BenchmarkParserAlone(b *testing.B) {
-	median(b, func() {
-		if _, _, err := parser.New().ParseSQL(fifteenLines); err != nil {
-			b.Fatal(err)
+	median(b, func() { parsed(b, fifteenLines) })
+}
+
+func parsed(b *testing.B, sql string) {
+	if _, _, err := parser.New().ParseSQL(sql); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkGrowth shows that time grows with the size of what is guarded and not faster, and what share of it is the
+// parser's. Engines join at most 61 tables.
+func BenchmarkGrowth(b *testing.B) {
+	joins := func(n int) string {
+		var sql strings.Builder
+		sql.WriteString("SELECT t0.id FROM client t0")
+		for i := 1; i < n; i++ {
+			fmt.Fprintf(&sql, " JOIN client t%d ON t%d.id = t%d.region_id AND t%d.name <> 'x'", i, i, i-1, i)
 		}
-	})
+		return sql.String()
+	}
+	for _, c := range []struct {
+		name  string
+		sizes []int
+		ddl   func(n int) string
+		sql   func(n int) string
+	}{
+		{"tables in the catalog", []int{100, 1000, 10000}, func(n int) string {
+			var ddl strings.Builder
+			for i := range n {
+				fmt.Fprintf(&ddl, "CREATE TABLE t%d (id INT, name VARCHAR(20));\n", i)
+			}
+			return fuzzDDL + ddl.String()
+		}, func(int) string { return fifteenLines }},
+		{"joins", []int{50, 150, 500}, nil, joins},
+		{"bytes of values", []int{10_000, 100_000, 1_000_000}, nil, func(n int) string {
+			return "SELECT name FROM client WHERE id IN (1" + strings.Repeat(",1234567", n/8) + ")"
+		}},
+		{"bytes of columns", []int{10_000, 100_000, 1_000_000}, nil, func(n int) string {
+			return "SELECT c.name" + strings.Repeat(",c.name", n/7-10) + " FROM client c"
+		}},
+		{"bytes of unions", []int{10_000, 100_000, 700_000}, nil, func(n int) string {
+			const one = "SELECT name FROM client WHERE id = 1"
+			return one + strings.Repeat(" UNION ALL "+one, n/len(" UNION ALL "+one))
+		}},
+		{"depth of parentheses", []int{100, 300, 1000}, nil, func(n int) string {
+			return "SELECT name FROM client WHERE " + strings.Repeat("(", n) + "id = 1" + strings.Repeat(" OR id = 2)", n)
+		}},
+		{"depth of subqueries", []int{100, 300, 900}, nil, func(n int) string {
+			return strings.Repeat("SELECT name FROM (", n) + "SELECT name FROM client" + strings.Repeat(") x", n)
+		}},
+	} {
+		for _, n := range c.sizes {
+			ddl := fuzzDDL
+			if c.ddl != nil {
+				ddl = c.ddl(n)
+			}
+			guard, sql := rewrite.NewGuard(mysql.New(), 1000), c.sql(n)
+			schema, err := rewritetest.NewSchema(mysql.New(), ddl, fuzzPolicy)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Run(fmt.Sprintf("%s/%d/guard", c.name, n), func(b *testing.B) {
+				median(b, func() {
+					if _, err := guard.Rewrite(sql, schema); err != nil {
+						b.Fatal(err)
+					}
+				})
+			})
+			b.Run(fmt.Sprintf("%s/%d/parser", c.name, n), func(b *testing.B) { median(b, func() { parsed(b, sql) }) })
+		}
+	}
 }
 
 // TestLargeStatementsEnd shows that no text of the permitted size overflows a stack or takes long.
@@ -84,6 +151,8 @@ func TestLargeStatementsEnd(t *testing.T) {
 		"joins":             {fit("SELECT 1 FROM region", " NATURAL JOIN region", ""), ""},
 		"an IN list":        {fit("SELECT id FROM region WHERE id IN (1", ",1", ")"), ""},
 		"a string":          {fit("SELECT '", "''", "'"), ""},
+		"wrapped too deep":  {"SELECT " + strings.Repeat("NOT ", 5000) + "1", acl.CodeTooLarge},
+		"deep subqueries":   {strings.Repeat("SELECT name FROM (", 1000) + "SELECT name FROM client" + strings.Repeat(") x", 1000), ""},
 		"1000 levels":       {"SELECT " + strings.Repeat("(", 1000) + "1" + strings.Repeat(")", 1000), ""},
 		"5000 alternatives": {"SELECT id FROM region WHERE id=1" + strings.Repeat(" OR id=1", 5000), ""},
 	} {

@@ -10,7 +10,9 @@ import (
 type walk struct {
 	block func(*ast.SelectStmt) error // a query block, before its parts
 	join  func(*ast.Join) error       // before its parts
-	expr  func(*ast.ExprNode) error   // the place of an expression, after its operands
+	// source is an element of a FROM clause, before its parts.
+	source func(*ast.TableSource) error
+	expr   func(*ast.ExprNode) error // the place of an expression, after its operands
 	// skipWrappers leaves out derived tables that look like wrappers.
 	skipWrappers bool
 	depth        int
@@ -143,7 +145,14 @@ func (w *walk) relation(n ast.ResultSetNode) error {
 		}
 		return nil
 	case *ast.TableSource:
+		if w.source != nil {
+			if err := w.source(n); err != nil {
+				return err
+			}
+		}
 		switch s := n.Source.(type) {
+		case *jsonTable:
+			return w.expression(&s.document)
 		case *ast.TableName:
 			if s.TableSample != nil || s.AsOf != nil {
 				return notSupported("TABLESAMPLE and AS OF are not supported", s)
@@ -233,7 +242,7 @@ func operands(e ast.ExprNode, expr func(*ast.ExprNode) error, query func(ast.Nod
 		return nil
 	}
 	switch n := e.(type) {
-	case *test_driver.ValueExpr, *test_driver.ParamMarkerExpr, *hexLiteral, *list, *ast.ColumnNameExpr, *ast.PositionExpr,
+	case *test_driver.ValueExpr, *test_driver.ParamMarkerExpr, *hexLiteral, *hole, *ast.ColumnNameExpr, *ast.PositionExpr,
 		*ast.TimeUnitExpr, *ast.TrimDirectionExpr:
 		return nil
 	case *ast.VariableExpr:

@@ -1,50 +1,118 @@
 package mysql
 
 import (
+	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
-	"github.com/pingcap/tidb/pkg/parser/mysql"
-	"github.com/pingcap/tidb/pkg/parser/opcode"
-	"github.com/pingcap/tidb/pkg/parser/test_driver"
-	"github.com/pingcap/tidb/pkg/parser/types"
+	"github.com/pingcap/tidb/pkg/parser/format"
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/catalog"
 	"github.com/schemagate/schemagate/rewrite"
 )
 
-// hashKey is the session variable that holds the key of hash masks.
-const hashKey = "schemagate_hash_key"
+// barrier makes a derived table one that the engine computes on its own.
+const barrier = " LIMIT 18446744073709551615"
 
-// Wrap replaces each base table that is not whole by its wrapper, and qualifies the others.
+// maxPrinted bounds a statement with its SQL views written out: each can double what it is made of.
+const maxPrinted = 4 << 20
+
+// Wrap replaces each SQL view and each base table that is not whole by its wrapper, and qualifies the others.
 func (t *tree) Wrap(s *rewrite.Schema) error {
-	built := map[catalog.Ref]*wrapper{}
-	for _, u := range t.uses {
-		name := u.at.Source.(*ast.TableName)
-		if u.table.Whole {
+	return t.wrap(s, t.uses, map[catalog.Ref]string{})
+}
+
+// wrap wraps some of the uses, some of which may be already. built holds the wrappers that were made.
+func (t *tree) wrap(s *rewrite.Schema, uses []*use, built map[catalog.Ref]string) error {
+	for _, u := range uses {
+		name, bare := u.at.Source.(*ast.TableName)
+		if !bare {
+			continue
+		}
+		if u.view == nil && u.table.Whole && !u.closed {
 			name.Schema = ast.NewCIStr(u.table.Ref.Database)
 			continue
 		}
-		w, part := built[u.table.Ref], len(name.PartitionNames) > 0
-		if w == nil || part {
-			var err error
-			if w, err = newWrapper(s, u.table, name.PartitionNames); err != nil {
+		text, known := built[u.table.Ref]
+		if part := len(name.PartitionNames) > 0; part || !known {
+			body := ""
+			if u.view != nil {
+				if err := t.wrap(s, u.view.uses, built); err != nil {
+					return err
+				}
+				var err error
+				if body, err = u.view.text(); err != nil {
+					return err
+				}
+			}
+			w, err := t.dialect.wrapper(s, u.table, name.PartitionNames, body)
+			if err != nil {
 				return err
 			}
+			text = w.text
+			if t.needsBarrier(w) {
+				text += barrier
+			}
 			if !part {
-				built[u.table.Ref] = w // its query may stand in several places, since it changes no more
+				built[u.table.Ref] = text
 			}
 		}
 		if u.at.AsName.O == "" {
 			u.at.AsName = name.Name
 		}
-		u.at.Source = w.statement(w.protected && (t.fallible || w.fallible) || w.masked && t.outer || t.windows)
+		u.at.Source = &derived{text: text}
 	}
 	return nil
+}
+
+// needsBarrier decides whether the engine must compute a wrapper before anything around it: an expression of the asker
+// that fails on a row would otherwise tell of rows that the filter hides. It is also needed where MariaDB gives other
+// rows for a merged query: with window functions beside subqueries, with DISTINCT totals, with a mask that holds a
+// subquery, and for any mask with DISTINCT or windows, where it mixes up constants, and on the side of an outer join
+// that has no row, which it takes for a value in NOT IN.
+func (t *tree) needsBarrier(w *wrapper) bool {
+	return w.protected && (t.fallible || w.fallible) || w.nested || w.masked && (t.outer || t.distinct || t.windows) || t.windows && t.subqueries || t.totals
+}
+
+// derived is a derived table whose text is settled.
+type derived struct {
+	ast.ResultSetNode
+	text string
+}
+
+// Restore prints the table in its parentheses.
+func (n *derived) Restore(ctx *format.RestoreCtx) error {
+	ctx.WritePlain("(")
+	ctx.WritePlain(n.text)
+	ctx.WritePlain(")")
+	return nil
+}
+
+// wrapper is the text of SELECT visible columns FROM table AS _gate WHERE filter, without a barrier.
+type wrapper struct {
+	text string
+	// protected says that there is a filter, the others what its masks hold, as in a frame.
+	protected, masked, fallible, nested bool
+}
+
+// wrapper makes what the policy demands around a table, or around a SQL view with that definition.
+func (d *Dialect) wrapper(s *rewrite.Schema, t *rewrite.Table, partitions []ast.CIStr, body string) (*wrapper, error) {
+	f, err := d.frame(s, t, partitions)
+	if err != nil {
+		return nil, err
+	}
+	text, err := f.fill(values(t), body)
+	if err != nil {
+		return nil, fmt.Errorf("mysql: policy %s: %w", strings.Join(t.Rules, ", "), err)
+	}
+	if len(text) > maxPrinted {
+		return nil, &acl.Refusal{
+			Code: acl.CodeTooLarge, Public: "the statement is too large with its SQL views written out", Hint: "select from the tables themselves",
+		}
+	}
+	return &wrapper{text: text, protected: t.Protected, masked: f.masked, fallible: f.fallible, nested: f.nested}, nil
 }
 
 // Governed resolves the printed statement as if it were new: names find only what wrappers and whole tables offer, and
@@ -60,311 +128,88 @@ func (t *tree) Governed(s *rewrite.Schema) error {
 	if err := w.query(t.query); err != nil {
 		return err
 	}
-	r := &resolver{schema: s, governed: true, seen: map[string]bool{}}
-	_, err := r.query(t.query, nil, nil, nil, false)
-	return err
+	r := newResolver(t.dialect, s)
+	r.governed, r.seen = true, map[string]bool{}
+	if _, err := r.query(t.query, nil, nil, nil, false); err != nil {
+		return err
+	}
+	for _, u := range r.uses {
+		if u.closed {
+			return fmt.Errorf("mysql: table %s stands where a name could mean a column that the catalog does not hold", u.table.Ref)
+		}
+	}
+	return nil
 }
 
-// wrapperOf returns the base table of a derived table that has the look of a wrapper, else nil.
-func wrapperOf(n ast.ResultSetNode) *ast.TableName {
+// wrapperOf returns the only element of the FROM clause of a derived table that has the look of a wrapper, else nil.
+func wrapperOf(n ast.ResultSetNode) *ast.TableSource {
 	s, ok := n.(*ast.SelectStmt)
 	if !ok || s.From == nil || s.From.TableRefs.Right != nil {
 		return nil
 	}
 	source, ok := s.From.TableRefs.Left.(*ast.TableSource)
-	if !ok || source.AsName.O != reserved {
+	if !ok || !strings.HasPrefix(source.AsName.O, reserved) {
 		return nil
 	}
-	name, _ := source.Source.(*ast.TableName)
-	return name
+	return source
 }
 
 // wrapped checks that a derived table that looks like a wrapper is the one that the schema demands. It returns nil
 // for any other derived table.
 func (r *resolver) wrapped(at *ast.TableSource, n ast.ResultSetNode) (*source, error) {
-	name := wrapperOf(n)
-	if name == nil {
+	inner := wrapperOf(n)
+	if inner == nil {
 		return nil, nil
 	}
-	ref := catalog.TableRef(name.Schema.O, "", name.Name.O)
-	t, ok, err := r.schema.Table(ref)
-	if err != nil {
-		return nil, err
-	}
-	if !ok || t.Whole || at.Lateral || len(at.ColumnNames) > 0 {
-		return nil, fmt.Errorf("mysql: nothing demands a wrapper of %s", ref)
+	if at.Lateral || len(at.ColumnNames) > 0 {
+		return nil, errors.New("mysql: a wrapper stands where none belongs")
 	}
 	got, err := text(n)
 	if err != nil {
 		return nil, err
 	}
-	out := &source{columns: columns(t), use: &use{at: at, table: t, columns: make([]bool, len(t.Columns))}}
+	t, partitions, body, err := r.tableIn(inner)
+	if err != nil {
+		return nil, err
+	}
+	out := &source{columns: r.columns(t), use: &use{at: at, table: t, columns: make([]bool, len(t.Columns))}}
+	at.Source = &ast.TableName{Schema: ast.NewCIStr(t.Ref.Database), Name: ast.NewCIStr(t.Ref.Table), PartitionNames: partitions}
 	if r.seen[got] {
 		return out, nil
 	}
-	w, err := newWrapper(r.schema, t, name.PartitionNames)
+	w, err := r.dialect.wrapper(r.schema, t, partitions, body)
 	if err != nil {
 		return nil, err
 	}
-	for _, barrier := range []bool{false, true} {
-		want, err := text(w.statement(barrier))
-		if err != nil {
-			return nil, err
+	if got != w.text && got != w.text+barrier {
+		return nil, fmt.Errorf("mysql: %s stands in a wrapper that the schema does not demand", t.Ref)
+	}
+	r.seen[got] = true
+	return out, nil
+}
+
+// tableIn returns the table that a wrapper is of, and of a SQL view the text of its definition, having checked that.
+func (r *resolver) tableIn(inner *ast.TableSource) (t *rewrite.Table, partitions []ast.CIStr, body string, err error) {
+	var refs []catalog.Ref
+	name, base := inner.Source.(*ast.TableName)
+	if base {
+		refs = append(refs, catalog.TableRef(name.Schema.O, "", name.Name.O))
+		partitions = name.PartitionNames
+	} else {
+		refs = viewsOf(inner.AsName.O)
+	}
+	for _, ref := range refs {
+		var ok bool
+		if t, ok, err = r.schema.Table(ref); err != nil {
+			return nil, nil, "", err
 		}
-		if got == want {
-			r.seen[got] = true
-			return out, nil
+		if !ok || (t.SQLView == "") != base || inner.AsName.O != aliasOf(t) {
+			continue
 		}
-	}
-	return nil, fmt.Errorf("mysql: the wrapper of %s is not the one that its policy demands", ref)
-}
-
-// wrapper is the derived table that stands for a base table.
-type wrapper struct {
-	query             *ast.SelectStmt
-	protected, masked bool
-	fallible          bool // a mask can fail on some row
-}
-
-// statement returns the wrapper's query. With a barrier the engine does not merge the query into the asker's. That is
-// needed where an expression can fail, or it would tell of rows that the filter hides. It is also needed where MariaDB
-// gives other rows for a merged query: with window functions beside subqueries in WHERE, and for an expression on the
-// side of an outer join that has no row, which it takes for a value in NOT IN.
-func (w *wrapper) statement(barrier bool) *ast.SelectStmt {
-	w.query.Limit = nil
-	if barrier {
-		w.query.Limit = &ast.Limit{Count: newLiteral(uint64(math.MaxUint64))}
-	}
-	return w.query
-}
-
-// newWrapper builds SELECT visible columns FROM table AS _gate WHERE filter.
-func newWrapper(s *rewrite.Schema, t *rewrite.Table, partitions []ast.CIStr) (*wrapper, error) {
-	base := &ast.TableName{Schema: ast.NewCIStr(t.Ref.Database), Name: ast.NewCIStr(t.Ref.Table), PartitionNames: partitions}
-	w := &wrapper{protected: t.Protected, query: &ast.SelectStmt{
-		SelectStmtOpts: &ast.SelectStmtOpts{SQLCache: true},
-		Fields:         &ast.FieldList{},
-		From:           &ast.TableRefsClause{TableRefs: &ast.Join{Left: &ast.TableSource{Source: base, AsName: ast.NewCIStr(reserved)}}},
-	}}
-	b := binder{schema: s, table: t}
-	for _, c := range t.Columns {
-		f, err := b.field(c)
-		if err != nil {
-			return nil, err
+		if !base {
+			body, err = r.definition(t, inner)
 		}
-		w.query.Fields.Fields = append(w.query.Fields.Fields, f)
-		w.masked = w.masked || c.Mask != nil
+		return t, partitions, body, err
 	}
-	w.fallible = b.fallible
-	if t.Protected {
-		filter, err := b.filter(t.Permissive, t.Restrictive)
-		if err != nil {
-			return nil, err
-		}
-		w.query.Where = filter
-	}
-	return w, canonical("", w.query)
-}
-
-// binder makes nodes of what the policy says about one table.
-type binder struct {
-	schema   *rewrite.Schema
-	table    *rewrite.Table
-	fallible bool
-}
-
-func rawColumn(name string) ast.ExprNode {
-	return &ast.ColumnNameExpr{Name: &ast.ColumnName{Table: ast.NewCIStr(reserved), Name: ast.NewCIStr(name)}}
-}
-
-// field is a column of the wrapper: as it is, or masked.
-func (b *binder) field(c rewrite.Column) (*ast.SelectField, error) {
-	if c.Mask == nil {
-		return &ast.SelectField{Expr: rawColumn(c.Name)}, nil
-	}
-	e, err := b.mask(c)
-	if err != nil {
-		return nil, err
-	}
-	return &ast.SelectField{Expr: e, AsName: ast.NewCIStr(c.Name)}, nil
-}
-
-func newCall(name string, args ...ast.ExprNode) ast.ExprNode {
-	return &ast.FuncCallExpr{FnName: ast.NewCIStr(name), Args: args}
-}
-
-func (b *binder) mask(c rewrite.Column) (ast.ExprNode, error) {
-	switch c.Mask.Kind {
-	case acl.MaskNull:
-		// It has the column's type, which NULL on its own has not.
-		return newCall("nullif", rawColumn(c.Name), rawColumn(c.Name)), nil
-	case acl.MaskHash:
-		binary := types.NewFieldType(mysql.TypeVarString)
-		binary.SetCharset("binary")
-		binary.SetCollate("binary")
-		binary.AddFlag(mysql.BinaryFlag)
-		// Bytes have no collation that could clash with the column's.
-		key := &ast.FuncCastExpr{Expr: &ast.VariableExpr{Name: hashKey}, Tp: binary, FunctionType: ast.CastFunction}
-		value := newCall("convert", rawColumn(c.Name), newLiteral("utf8mb4"))
-		return newCall("sha2", newCall("concat", key, value), newLiteral(int64(256))), nil
-	case acl.MaskPartial:
-		return newCall("concat", newCall("left", rawColumn(c.Name), newLiteral(int64(1))), newLiteral("***")), nil
-	case acl.MaskConstant:
-		return newLiteral(c.Mask.Constant), nil
-	case acl.MaskExpression:
-		return b.condition(c.Mask.Expression)
-	}
-	return nil, fmt.Errorf("mysql: mask %q of %s is unknown", c.Mask.Kind, c.Ref)
-}
-
-// filter is (one of permissive) AND each of restrictive.
-func (b *binder) filter(permissive, restrictive []rewrite.Condition) (ast.ExprNode, error) {
-	if len(permissive) == 0 {
-		return newLiteral(false), nil
-	}
-	fallible := b.fallible // a filter that fails tells nothing of the asker's making
-	defer func() { b.fallible = fallible }()
-	join := func(op opcode.Op, all ast.ExprNode, next ast.ExprNode) ast.ExprNode {
-		next = &ast.ParenthesesExpr{Expr: next}
-		if all == nil {
-			return next
-		}
-		return &ast.BinaryOperationExpr{Op: op, L: all, R: next}
-	}
-	var filter ast.ExprNode
-	for _, c := range permissive {
-		e, err := b.condition(c)
-		if err != nil {
-			return nil, err
-		}
-		filter = join(opcode.LogicOr, filter, e)
-	}
-	if len(restrictive) > 0 {
-		filter = &ast.ParenthesesExpr{Expr: filter}
-	}
-	for _, c := range restrictive {
-		e, err := b.condition(c)
-		if err != nil {
-			return nil, err
-		}
-		filter = join(opcode.LogicAnd, filter, e)
-	}
-	return filter, nil
-}
-
-// condition parses SQL of the policy, puts its values in place and binds its names.
-func (b *binder) condition(c rewrite.Condition) (ast.ExprNode, error) {
-	e, err := b.parse(c)
-	if err != nil {
-		return nil, fmt.Errorf("mysql: policy %s: %w", c.Rule, err)
-	}
-	return e, nil
-}
-
-func (b *binder) parse(c rewrite.Condition) (ast.ExprNode, error) {
-	const head = "SELECT "
-	var sql strings.Builder
-	sql.WriteString(head)
-	var places []int
-	for i, part := range c.Text {
-		if i > 0 {
-			places = append(places, sql.Len())
-			sql.WriteByte('?')
-		}
-		sql.WriteString(part)
-	}
-	if err := scan(sql.String()); err != nil {
-		return nil, err
-	}
-	statements, err := parse(sql.String())
-	if err != nil {
-		return nil, err
-	}
-	notOne := fmt.Errorf("%q is not one expression", strings.Join(c.Text, "{{...}}"))
-	if len(statements) != 1 {
-		return nil, notOne
-	}
-	s, ok := statements[0].(*ast.SelectStmt)
-	if !ok || len(s.Fields.Fields) != 1 || s.Fields.Fields[0].WildCard != nil || s.Fields.Fields[0].AsName.O != "" || s.Distinct ||
-		s.SelectStmtOpts.ExplicitAll || s.From != nil || s.Where != nil || s.GroupBy != nil || s.Having != nil || s.WindowSpecs != nil ||
-		s.OrderBy != nil || s.Limit != nil || s.LockInfo != nil || s.SelectIntoOpt != nil || s.With != nil {
-		return nil, notOne
-	}
-	if err := fill(s, places, c.Values); err != nil {
-		return nil, err
-	}
-	if err := canonical(sql.String(), s); err != nil {
-		return nil, err
-	}
-	if err := (&walk{block: allowedBlock, expr: allowed}).query(s); err != nil {
-		return nil, err
-	}
-	slot := &s.Fields.Fields[0].Expr
-	ref := b.table.Ref
-	root := &source{name: ref.Table, database: ref.Database, raw: ref, alias: reserved}
-	r := resolver{schema: b.schema, policy: true}
-	_, err = r.expression(slot, &scope{sources: []*source{root}})
-	b.fallible = b.fallible || r.fallible
-	return *slot, err
-}
-
-// fill replaces the placeholder at each place by a literal, or the only element of an IN list by several.
-func fill(s *ast.SelectStmt, places []int, values []any) error {
-	filled := 0
-	w := walk{expr: func(slot *ast.ExprNode) error {
-		switch n := (*slot).(type) {
-		case *test_driver.ParamMarkerExpr:
-			i := slices.Index(places, n.Offset)
-			if i < 0 {
-				return fmt.Errorf("a placeholder ? has no value")
-			}
-			filled++
-			*slot = value(values[i])
-		case *ast.PatternInExpr:
-			if l, ok := onlyElement(n).(*list); ok {
-				n.List = l.Values
-			}
-		}
-		return nil
-	}}
-	if err := w.query(s); err != nil {
-		return err
-	}
-	if filled != len(places) {
-		return fmt.Errorf("an attribute stands in a string or comment, where it cannot become a value")
-	}
-	stray := walk{expr: func(slot *ast.ExprNode) error {
-		if _, ok := (*slot).(*list); ok {
-			return fmt.Errorf("an attribute that is a list must be all that an IN list holds")
-		}
-		return nil
-	}}
-	return stray.query(s)
-}
-
-func onlyElement(in *ast.PatternInExpr) ast.ExprNode {
-	if in.Sel != nil || len(in.List) != 1 {
-		return nil
-	}
-	return in.List[0]
-}
-
-// list is several literals in one place, until the IN list around it takes them.
-type list struct{ *ast.RowExpr }
-
-func value(v any) ast.ExprNode {
-	l := &list{&ast.RowExpr{}}
-	switch v := v.(type) {
-	case []string:
-		for _, x := range v {
-			l.Values = append(l.Values, newLiteral(x))
-		}
-	case []int64:
-		for _, x := range v {
-			l.Values = append(l.Values, newLiteral(x))
-		}
-	default:
-		return newLiteral(v)
-	}
-	return l
+	return nil, nil, "", fmt.Errorf("mysql: nothing demands a wrapper of %s", inner.AsName.O)
 }

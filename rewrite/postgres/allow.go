@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/schemagate/schemagate/acl"
@@ -13,7 +14,7 @@ import (
 
 // nodeFields lists the nodes that a statement may consist of, each with the fields that may be set. Positions may
 // always be; whatever is not listed is refused, so that a new version of the parser can only make the guard stricter.
-var nodeFields = compile(map[string]string{
+var nodeFields = map[string]string{
 	// Queries. Not: into_clause, which creates a table; locking_clause, which locks rows.
 	"SelectStmt": "distinct_clause target_list from_clause where_clause group_clause group_distinct having_clause window_clause " +
 		"values_lists sort_clause limit_offset limit_count limit_option with_clause op all larg rarg",
@@ -61,7 +62,9 @@ var nodeFields = compile(map[string]string{
 
 	// Values inside other nodes.
 	"String": "sval", "Integer": "ival", "Float": "fval", "Boolean": "boolval", "BitString": "bsval",
-})
+}
+
+var forbiddenFields = forbidden(nodeFields)
 
 // writes lists the nodes and fields that do more than read, which deserve a plainer no than a construct that is only
 // unknown.
@@ -70,27 +73,33 @@ var writes = map[string]string{
 	"into_clause": "SELECT INTO", "locking_clause": "a lock on rows",
 }
 
-func compile(list map[string]string) map[protoreflect.Name]map[protoreflect.Name]bool {
-	out := make(map[protoreflect.Name]map[protoreflect.Name]bool, len(list))
-	for node, fields := range list {
-		set := map[protoreflect.Name]bool{}
-		for _, f := range strings.Fields(fields) {
-			set[protoreflect.Name(f)] = true
+// forbidden turns a list of nodes and the fields that may be set into one of those that may not.
+func forbidden(allowed map[string]string) map[protoreflect.MessageDescriptor][]protoreflect.FieldDescriptor {
+	out := make(map[protoreflect.MessageDescriptor][]protoreflect.FieldDescriptor, len(allowed))
+	messages := pg.File_pg_query_proto.Messages()
+	for node, fields := range allowed {
+		m := messages.ByName(protoreflect.Name(node))
+		set := words(fields)
+		out[m] = nil
+		for i := range m.Fields().Len() {
+			if f := m.Fields().Get(i); !set[string(f.Name())] && !isPosition(f) {
+				out[m] = append(out[m], f)
+			}
 		}
-		out[protoreflect.Name(node)] = set
 	}
 	return out
 }
 
 // operators are the built-in ones over values. None reads a table, a file or a setting.
 var operators = words(`= <> < > <= >= + - * / % ^ |/ ||/ @ & | # ~ << >> || ~~ !~~ ~~* !~~* ~* !~ !~*
-	-> ->> #> #>> #- @> <@ ? ?| ?& @? @@ && -|- &< &> !!`)
+	-> ->> #> #>> #- @> <@ ? ?| ?& @? @@ && -|- &< &> !! ^@ <-> ## @-@ ?- ?-| ?|| ~= <<| |>> <^ >^ >>= <<=`)
 
 // types are those that a statement may cast to: built-in values. The reg* types and oid look names up among tables and
 // functions, hidden ones too.
 var types = words(`bool int2 int4 int8 float4 float8 numeric text varchar bpchar char name date time timetz timestamp timestamptz interval
-	uuid json jsonb bytea bit varbit money inet cidr macaddr int4range int8range numrange tsrange tstzrange daterange
-	tsvector tsquery point jsonpath`)
+	uuid json jsonb bytea bit varbit money inet cidr macaddr macaddr8 int4range int8range numrange tsrange tstzrange daterange
+	int4multirange int8multirange nummultirange tsmultirange tstzmultirange datemultirange
+	tsvector tsquery jsonpath point box circle line lseg path polygon`)
 
 func words(s string) map[string]bool {
 	set := map[string]bool{}
@@ -107,8 +116,8 @@ type checker struct {
 }
 
 // check returns the first thing under m that is not on a list, in the order of the text's grammar.
-func (c *checker) check(m protoreflect.Message) *acl.Refusal {
-	if n, ok := m.Interface().(*pg.Node); ok {
+func (c *checker) check(m proto.Message) *acl.Refusal {
+	if n, ok := m.(*pg.Node); ok {
 		if c.skip[n] {
 			return nil
 		}
@@ -116,38 +125,36 @@ func (c *checker) check(m protoreflect.Message) *acl.Refusal {
 		return no
 	}
 	var no *acl.Refusal
-	children(m, func(_ protoreflect.FieldDescriptor, child protoreflect.Message) bool {
+	inside(m, func(child proto.Message) bool {
 		no = c.check(child)
 		return no == nil
 	})
 	return no
 }
 
-func (c *checker) checkNode(m protoreflect.Message) *acl.Refusal {
-	name := m.Descriptor().Name()
-	allowed, ok := nodeFields[name]
+func (c *checker) checkNode(message proto.Message) *acl.Refusal {
+	m := message.ProtoReflect()
+	forbidden, ok := forbiddenFields[m.Descriptor()]
 	if !ok {
-		if what := writes[string(name)]; what != "" {
-			return notReadOnly(what+" does more than read", describe(m))
+		if what := writes[string(m.Descriptor().Name())]; what != "" {
+			return notReadOnly(what+" does more than read", describe(message))
 		}
-		return c.unknown(m, "")
+		return c.unknown(message, "")
 	}
-	fields := m.Descriptor().Fields()
-	for i := range fields.Len() {
-		f := fields.Get(i)
-		if allowed[f.Name()] || isPosition(f) || !m.Has(f) {
+	for _, f := range forbidden {
+		if !m.Has(f) {
 			continue
 		}
 		if what := writes[string(f.Name())]; what != "" {
-			return notReadOnly(what+" does more than read", describe(m))
+			return notReadOnly(what+" does more than read", describe(message))
 		}
-		return c.unknown(m, string(f.Name()))
+		return c.unknown(message, string(f.Name()))
 	}
-	return c.checkValue(m)
+	return c.checkValue(message)
 }
 
 // unknown is the refusal of a construct, with the asker's own word at its place.
-func (c *checker) unknown(m protoreflect.Message, field string) *acl.Refusal {
+func (c *checker) unknown(m proto.Message, field string) *acl.Refusal {
 	detail := describe(m)
 	if field != "" {
 		detail += " with " + field
@@ -170,8 +177,8 @@ func firstWord(s string) string {
 }
 
 // checkValue looks at the names that decide what an allowed node does.
-func (c *checker) checkValue(m protoreflect.Message) *acl.Refusal {
-	switch n := m.Interface().(type) {
+func (c *checker) checkValue(m proto.Message) *acl.Refusal {
+	switch n := m.(type) {
 	case *pg.FuncCall:
 		name, ok := builtin(n.Funcname)
 		if !ok || !functions[name] {
@@ -235,7 +242,7 @@ func (c *checker) checkValue(m protoreflect.Message) *acl.Refusal {
 	return nil
 }
 
-func (c *checker) operator(name []*pg.Node, m protoreflect.Message) *acl.Refusal {
+func (c *checker) operator(name []*pg.Node, m proto.Message) *acl.Refusal {
 	if op, ok := builtin(name); ok && operators[op] {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/schemagate/schemagate/rewrite"
 )
@@ -30,25 +30,26 @@ func (b barriers) needs(t *rewrite.Table) bool {
 		b.full && slices.ContainsFunc(t.Columns, func(c rewrite.Column) bool { return c.Mask != nil })
 }
 
-func findBarriers(q *pg.SelectStmt, rows map[*pg.ColumnRef]bool, skip map[*pg.Node]bool) barriers {
-	return barriers{
-		failing: canFail(q, rows, skip),
-		full: contains(q.ProtoReflect(), func(n *pg.Node) bool {
-			return n.GetJoinExpr().GetJointype() == pg.JoinType_JOIN_FULL
-		}),
+// findBarriers examines a resolved statement and the definitions of SQL views that it reads, whose expressions come as
+// close to hidden rows as the asker's. Nodes in skip are wrappers.
+func findBarriers(s *rewrite.Schema, r *resolver, q *pg.SelectStmt, skip map[*pg.Node]bool) (barriers, error) {
+	canFail, err := r.policiesCanFail(s)
+	if err != nil {
+		return barriers{}, err
 	}
-}
-
-// canFail reports whether an expression of a statement that could run on rows before a filter might fail. Nodes in
-// skip are not the asker's.
-func canFail(q *pg.SelectStmt, rows map[*pg.ColumnRef]bool, skip map[*pg.Node]bool) bool {
-	b := barrier{rows: rows, skip: skip}
-	return b.query(q, true)
+	b := barrier{r: r, schema: s, rows: r.rows, skip: skip}
+	bodies := r.definitions()
+	return barriers{
+		failing: canFail || b.query(q, true) || slices.ContainsFunc(bodies, func(q *pg.SelectStmt) bool { return b.query(q, false) }),
+		full:    r.full,
+	}, nil
 }
 
 type barrier struct {
-	rows map[*pg.ColumnRef]bool // references to whole rows
-	skip map[*pg.Node]bool
+	r      *resolver // nil in the policy's own SQL, of which the types are not known
+	schema *rewrite.Schema
+	rows   map[*pg.ColumnRef]bool // references to whole rows
+	skip   map[*pg.Node]bool
 	// inner says that the query examined stands in another, whose hidden rows could set it off: whether it runs at all,
 	// and with what of the rows around it, is for the planner to choose.
 	inner bool
@@ -131,13 +132,13 @@ func (b barrier) subqueries(n *pg.Node) bool {
 	if link := n.GetSubLink(); link != nil {
 		return b.subqueries(link.Testexpr) || b.subquery(link)
 	}
-	return b.subqueriesIn(n.ProtoReflect())
+	return b.subqueriesIn(n)
 }
 
-func (b barrier) subqueriesIn(m protoreflect.Message) bool {
+func (b barrier) subqueriesIn(m proto.Message) bool {
 	found := false
-	children(m, func(_ protoreflect.FieldDescriptor, child protoreflect.Message) bool {
-		if n, ok := child.Interface().(*pg.Node); ok {
+	inside(m, func(child proto.Message) bool {
+		if n, ok := child.(*pg.Node); ok {
 			found = b.subqueries(n)
 		} else {
 			found = b.subqueriesIn(child)
@@ -167,19 +168,19 @@ func oneRow(q *pg.SelectStmt) bool {
 		return false
 	}
 	val := q.TargetList[0].GetResTarget().GetVal()
-	return isAggregate(val) && !contains(val.ProtoReflect(), func(n *pg.Node) bool {
+	return isAggregate(val) && !contains(val, func(n *pg.Node) bool {
 		name, _ := builtin(n.GetFuncCall().GetFuncname())
 		return setFunctions[name]
 	})
 }
 
 // contains reports whether a node under m is what is looked for.
-func contains(m protoreflect.Message, is func(*pg.Node) bool) bool {
-	if n, ok := m.Interface().(*pg.Node); ok && is(n) {
+func contains(m proto.Message, is func(*pg.Node) bool) bool {
+	if n, ok := m.(*pg.Node); ok && is(n) {
 		return true
 	}
 	found := false
-	children(m, func(_ protoreflect.FieldDescriptor, child protoreflect.Message) bool {
+	inside(m, func(child proto.Message) bool {
 		found = contains(child, is)
 		return !found
 	})
@@ -200,13 +201,13 @@ func isAggregate(n *pg.Node) bool {
 			return true
 		}
 	}
-	return aggregateIn(n.ProtoReflect())
+	return aggregateIn(n)
 }
 
-func aggregateIn(m protoreflect.Message) bool {
+func aggregateIn(m proto.Message) bool {
 	found := false
-	children(m, func(_ protoreflect.FieldDescriptor, child protoreflect.Message) bool {
-		if n, ok := child.Interface().(*pg.Node); ok {
+	inside(m, func(child proto.Message) bool {
+		if n, ok := child.(*pg.Node); ok {
 			found = isAggregate(n)
 		} else {
 			found = aggregateIn(child)
@@ -234,8 +235,11 @@ func (b barrier) input(n *pg.Node) bool {
 	case *pg.Node_BoolExpr:
 		return b.any(x.BoolExpr.Args, b.input) // each condition of an AND moves alone
 	}
-	if !b.inner && isAggregate(n) {
-		return b.subqueries(n)
+	if !b.inner {
+		if isAggregate(n) {
+			return b.subqueries(n)
+		}
+		b.inner = true // there is none further down either
 	}
 	switch x := n.GetNode().(type) {
 	case *pg.Node_List:
@@ -289,7 +293,7 @@ func (b barrier) cast(c *pg.TypeCast) bool {
 	case "text", "varchar", "bpchar":
 		return b.input(c.Arg)
 	}
-	return true
+	return !b.widens(c)
 }
 
 // comparesNames reports whether an operator is absent or a comparison, which never fails.
@@ -311,6 +315,9 @@ func (b barrier) operator(e *pg.A_Expr) bool {
 		op, _ := builtin(e.Name)
 		if op == "->" || op == "->>" {
 			return operands()
+		}
+		if _, ok := b.exactOperation(e); ok || b.isConcatenation(e) {
+			return false
 		}
 		return !isStableSum(e, op)
 	case pg.A_Expr_Kind_AEXPR_OP_ANY, pg.A_Expr_Kind_AEXPR_OP_ALL:
@@ -397,6 +404,9 @@ func (b barrier) call(f *pg.FuncCall) bool {
 		return true
 	}
 	if f.Over != nil && slices.Contains([]string{"row_number", "rank", "dense_rank", "percent_rank", "cume_dist"}, name) {
+		return false
+	}
+	if b.isDatePart(f, name) {
 		return false
 	}
 	switch name {

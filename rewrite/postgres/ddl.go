@@ -263,7 +263,7 @@ func (b *builder) createView(rv *pg.RangeVar, aliases []*pg.Node, query *pg.Node
 	if q == nil || rv.GetRelpersistence() == "t" {
 		return
 	}
-	r := newResolver(b.database, b.known)
+	r := newResolver(b.database, nil, b.known)
 	columns, err := r.query(q, nil, nil)
 	if err != nil {
 		columns = nil
@@ -278,22 +278,37 @@ func (b *builder) createView(rv *pg.RangeVar, aliases []*pg.Node, query *pg.Node
 		return
 	}
 	if keepSQL {
-		t.table.SQLView, _ = deparse(&pg.ParseResult{Version: b.version, Stmts: []*pg.RawStmt{{Stmt: query}}})
+		if len(aliases) > 0 {
+			query = renaming(query, rv.GetRelname(), aliases)
+		}
+		t.table.SQLView, _ = (&tree{result: &pg.ParseResult{Version: b.version, Stmts: []*pg.RawStmt{{Stmt: query}}}}).Print()
 		if t.table.SQLView == "" {
-			t.table.SQLView = "SELECT" // unprintable, but a view all the same
+			t.table.SQLView = "-- cannot be printed" // but is a view all the same
 		}
 	}
 	for _, c := range columns {
 		def := columnDef{name: c.name}
-		if from := b.find(c.ref.TableRef()); from != nil {
-			if col := from.column(c.ref.Column); col != nil {
-				def.kind = col.kind
+		if c.made != nil && c.made.ref != nil {
+			if from := b.find(c.made.ref.TableRef()); from != nil && from.column(c.made.ref.Column) != nil {
+				def.kind = from.column(c.made.ref.Column).kind
 			}
 		}
 		if t.column(c.name) == nil {
 			t.columns = append(t.columns, def)
 		}
 	}
+}
+
+// renaming is a query that gives the columns of another other names, as a view's list of columns does.
+func renaming(query *pg.Node, view string, columns []*pg.Node) *pg.Node {
+	all := pg.MakeColumnRefNode([]*pg.Node{pg.MakeAStarNode()}, 0)
+	return selectNode(&pg.SelectStmt{
+		TargetList: []*pg.Node{{Node: &pg.Node_ResTarget{ResTarget: &pg.ResTarget{Val: all}}}},
+		FromClause: []*pg.Node{{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{
+			Subquery: query, Alias: &pg.Alias{Aliasname: view, Colnames: columns},
+		}}}},
+		LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE,
+	})
 }
 
 // known is the tables that were created so far.
@@ -304,7 +319,8 @@ func (b *builder) known(u *use, name string) (*item, error) {
 	}
 	it := &item{}
 	for _, c := range t.columns {
-		it.columns = append(it.columns, column{name: c.name, ref: catalog.ColumnRef(t.ref.Database, t.ref.Schema, t.ref.Table, c.name)})
+		ref := catalog.ColumnRef(t.ref.Database, t.ref.Schema, t.ref.Table, c.name)
+		it.columns = append(it.columns, column{name: c.name, ref: &ref, made: &source{ref: &ref}})
 	}
 	return it, nil
 }

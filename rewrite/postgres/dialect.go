@@ -2,10 +2,12 @@
 //
 // Names follow PostgreSQL's rules on a database that holds only what the asker may see. A table without a schema is
 // looked for in the database's default schema and nowhere else, and is always printed with its schema, so that the
-// text means the same under any search path. Run it with pg_catalog first in the search path, as is the default.
+// text means the same under any search path. Run it with pg_catalog first in the search path, as is the default. SQL
+// views are read by the definitions that the catalog holds.
 package postgres
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,21 +22,21 @@ import (
 )
 
 // Dialect is rewrite.Dialect for PostgreSQL. It is safe for concurrent use.
-type Dialect struct{}
+type Dialect struct{ fragments *fragments }
 
 // New returns the dialect.
-func New() *Dialect { return &Dialect{} }
+func New() *Dialect { return &Dialect{newFragments()} }
 
 // Name returns catalog.Postgres.
 func (*Dialect) Name() catalog.Dialect { return catalog.Postgres }
 
 // Parse reads sql.
-func (*Dialect) Parse(sql string) (rewrite.Tree, error) {
+func (d *Dialect) Parse(sql string) (rewrite.Tree, error) {
 	result, err := parse(sql)
 	if err != nil {
 		return nil, err
 	}
-	return &tree{sql: sql, result: result}, nil
+	return &tree{sql: sql, result: result, fragments: d.fragments}, nil
 }
 
 // parse reads a text that nobody vouches for. The error is an *acl.Refusal.
@@ -47,14 +49,19 @@ func parse(sql string) (*pg.ParseResult, error) {
 			return nil, err
 		}
 	}
-	result, err := parseSQL(sql)
+	tree, err := parseSQL(sql)
 	if err != nil {
 		if strings.Contains(err.Error(), "recursion depth") || strings.Contains(err.Error(), "memory exhausted") {
 			return nil, tooDeep(err.Error())
 		}
 		return nil, unparsable(err.Error())
 	}
-	if nestsTooDeeply(result) {
+	result := &pg.ParseResult{}
+	if err := proto.Unmarshal(tree, result); err != nil {
+		return nil, tooDeep(err.Error()) // the one thing that can be wrong with what the parser encoded
+	}
+	// A message within another takes two bytes, so that most trees are too small to be deep.
+	if len(tree)/2 > maxDepth && depthOf(result, maxDepth+1) > maxDepth {
 		return nil, tooDeep(fmt.Sprintf("the tree nests deeper than %d", maxDepth))
 	}
 	return result, nil
@@ -94,10 +101,12 @@ func said(parts ...string) string { return catalog.JoinPath(parts) }
 
 // tree is rewrite.Tree for PostgreSQL.
 type tree struct {
-	sql      string
-	result   *pg.ParseResult
-	resolved *resolver // set by Resolve
-	wrapped  bool
+	sql       string
+	result    *pg.ParseResult
+	fragments *fragments
+	resolved  *resolver // set by Resolve
+	// views are the SQL views that a printed text must hold the definitions of, in order; set by Same.
+	views []catalog.Ref
 }
 
 func (t *tree) query() *pg.SelectStmt {
@@ -131,7 +140,7 @@ func (t *tree) Single() error {
 // Allow refuses what is not on the lists of nodes, functions, operators and types.
 func (t *tree) Allow() error {
 	c := checker{sql: t.sql}
-	if no := c.check(t.query().ProtoReflect()); no != nil {
+	if no := c.check(t.query()); no != nil {
 		return no
 	}
 	return nil
@@ -139,12 +148,14 @@ func (t *tree) Allow() error {
 
 // Resolve binds names.
 func (t *tree) Resolve(s *rewrite.Schema) (rewrite.Reading, error) {
-	r := newResolver(s.Database(), askerTables(s))
-	if _, err := r.query(t.query(), nil, nil); err != nil {
+	r := newResolver(s.Database(), t.fragments, askerTables(s))
+	columns, err := r.query(t.query(), nil, nil)
+	if err != nil {
 		return rewrite.Reading{}, err
 	}
 	t.resolved = r
-	return rewrite.Reading{Tables: r.reads()}, nil
+	filters, _ := r.filters.base()
+	return rewrite.Reading{Tables: r.reads(), Output: output(columns), Filters: filters}, nil
 }
 
 // Wrap puts the wrappers in.
@@ -152,46 +163,47 @@ func (t *tree) Wrap(s *rewrite.Schema) error {
 	if t.resolved == nil {
 		return errors.New("wrap before resolve")
 	}
-	t.wrapped = true
-	return t.resolved.wrap(s, findBarriers(t.query(), t.resolved.rows, nil))
+	r := t.resolved
+	b, err := findBarriers(s, r, t.query(), nil)
+	if err != nil {
+		return err
+	}
+	return r.wrap(s, func(_ int, u *use) bool { return b.needs(u.table) })
 }
 
 // Limit caps the rows of the result.
-func (t *tree) Limit(rows int) error { return limit(t.query(), rows) }
+func (t *tree) Limit(rows int) error {
+	if t.query().LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES {
+		// How many rows tie is not to be said beforehand.
+		t.result.Stmts[0].Stmt = enclosed(t.query())
+	}
+	limit(t.query(), rows)
+	return nil
+}
 
-// Print writes the tree. What does not read back as the tree that was printed is refused.
+// Print writes the tree.
 func (t *tree) Print() (string, error) {
-	// Wrappers may have made it deeper.
-	if nestsTooDeeply(t.result) {
-		return "", tooDeep(fmt.Sprintf("the wrapped tree nests deeper than %d", maxDepth))
-	}
-	text, err := deparse(t.result)
-	if err != nil {
+	text, err := t.text()
+	if no, ok := errors.AsType[*acl.Refusal](err); ok {
+		return "", no
+	} else if err != nil {
 		return "", unprintable(err.Error())
-	}
-	if !t.wrapped {
-		return text, nil
-	}
-	again, err := parseSQL(text)
-	if err != nil {
-		return "", unprintable(err.Error())
-	}
-	stripPositions(again.ProtoReflect())
-	stripPositions(t.result.ProtoReflect())
-	if !proto.Equal(again, t.result) {
-		return "", unprintable("the printed text reads back as another tree")
 	}
 	return text, nil
 }
 
-// Same compares what the two print.
-func (t *tree) Same(_ rewrite.Tree, text string) error {
-	again, err := t.Print()
-	if err != nil {
-		return err
+// Same compares the trees without their positions.
+func (t *tree) Same(printed rewrite.Tree, _ string) error {
+	p := printed.(*tree)
+	if !bytes.Equal(spell(t.query()), spell(p.query())) {
+		return unprintable("the printed text reads back as another tree")
 	}
-	if again != text {
-		return errors.New("it prints differently the second time")
+	if p.resolved != nil {
+		for _, u := range p.resolved.uses {
+			if u.view != nil {
+				t.views = append(t.views, u.ref)
+			}
+		}
 	}
 	return nil
 }

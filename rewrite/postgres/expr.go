@@ -21,12 +21,16 @@ func (r *resolver) lookup(sc *scope, name string) (*column, *item, error) {
 			if !it.bare || it.lateral && !sc.active {
 				continue
 			}
-			hasTable = hasTable || it.use != nil || it.name == ""
+			hasTable = hasTable || it.use != nil
+			if slices.Contains(it.merged, name) {
+				continue
+			}
 			c, err := it.column(name)
 			if err != nil {
 				return nil, nil, err
 			}
 			if c == nil {
+				expose(it)
 				continue
 			}
 			if found != nil {
@@ -47,8 +51,39 @@ func (r *resolver) lookup(sc *scope, name string) (*column, *item, error) {
 	return nil, nil, nil
 }
 
+// manyColumns is a number of columns above which it pays to index them.
+const manyColumns = 64
+
+// indexed maps names to columns. It is nil if some columns are not known.
+func indexed(columns []column) map[string]int {
+	index := make(map[string]int, len(columns))
+	for i, c := range columns {
+		if c.unknown {
+			return nil
+		}
+		if _, ok := index[c.name]; ok {
+			i = -1
+		}
+		index[c.name] = i
+	}
+	return index
+}
+
 // column finds a column of an item by name, nil if there is none.
 func (it *item) column(name string) (*column, error) {
+	if len(it.columns) > manyColumns && it.index == nil {
+		it.index = indexed(it.columns)
+	}
+	if it.index != nil {
+		switch i, ok := it.index[name]; {
+		case !ok:
+			return nil, nil
+		case i < 0:
+			return nil, ambiguous(said(name))
+		default:
+			return &it.columns[i], nil
+		}
+	}
 	var found *column
 	unknown := false
 	for i := range it.columns {
@@ -142,7 +177,8 @@ func (r *resolver) columnRef(ref *pg.ColumnRef, sc *scope) error {
 		}
 		if c != nil {
 			r.read(*c)
-			r.refs = append(r.refs, reference{ref, it, 0})
+			r.bound[ref] = c.made
+			r.refs = append(r.refs, reference{ref, it, c, 0})
 			return nil
 		}
 		it, err = r.findItem(sc, list)
@@ -171,13 +207,14 @@ func (r *resolver) columnRef(ref *pg.ColumnRef, sc *scope) error {
 		return acl.NotAvailable(said(list...), "no such column in "+it.name)
 	}
 	r.read(*c)
-	r.refs = append(r.refs, reference{ref, it, len(list) - 1})
+	r.bound[ref] = c.made
+	r.refs = append(r.refs, reference{ref, it, c, len(list) - 1})
 	return nil
 }
 
 // wholeRow notes that a statement uses all of a row as one value.
 func (r *resolver) wholeRow(it *item) error {
-	if it.renamed && it.use != nil {
+	if it.renamed && it.use != nil && !r.unnamed {
 		// The row of a table keeps the table's names under such an alias, the row of a derived table does not.
 		return notSupported("a whole row under an alias that renames columns is not supported", "list the columns", "")
 	}
@@ -236,7 +273,7 @@ func (r *resolver) expr(n *pg.Node, sc *scope) error {
 	case *pg.Node_BoolExpr:
 		return r.exprs(x.BoolExpr.Args, sc)
 	case *pg.Node_NullTest:
-		return r.expr(x.NullTest.Arg, sc)
+		return r.value(x.NullTest.Arg, sc)
 	case *pg.Node_BooleanTest:
 		return r.expr(x.BooleanTest.Arg, sc)
 	case *pg.Node_CaseExpr:
@@ -261,9 +298,19 @@ func (r *resolver) expr(n *pg.Node, sc *scope) error {
 		if x.SubLink.Subselect.GetSelectStmt() == nil {
 			return notSupported("this subquery is not supported", "write a SELECT", kindOf(x.SubLink.Subselect))
 		}
-		_, err := r.query(x.SubLink.Subselect.GetSelectStmt(), sc, nil)
+		values := &source{} // mentioned before what the subquery chooses rows by
+		if x.SubLink.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK {
+			r.into.add(values)
+		}
+		columns, err := r.query(x.SubLink.Subselect.GetSelectStmt(), sc, nil)
+		for _, c := range columns {
+			values.add(c.made)
+		}
 		return err
 	case *pg.Node_TypeCast:
+		if name, ok := builtin(x.TypeCast.TypeName.GetNames()); ok && name == "text" && len(x.TypeCast.TypeName.ArrayBounds) == 0 {
+			return r.value(x.TypeCast.Arg, sc)
+		}
 		return r.expr(x.TypeCast.Arg, sc)
 	case *pg.Node_CollateClause:
 		return r.expr(x.CollateClause.Arg, sc)
@@ -279,6 +326,14 @@ func (r *resolver) expr(n *pg.Node, sc *scope) error {
 		return r.indirection(x.AIndirection, sc)
 	}
 	return notSupported("the statement uses an expression that is not supported", "use plain expressions", kindOf(n))
+}
+
+// value resolves an expression of which nothing is used but its value.
+func (r *resolver) value(n *pg.Node, sc *scope) error {
+	r.unnamed = n.GetColumnRef() != nil
+	err := r.expr(n, sc)
+	r.unnamed = false
+	return err
 }
 
 // indirection resolves subscripts of any value, and fields of whole rows.
@@ -321,10 +376,17 @@ func (r *resolver) call(f *pg.FuncCall, sc *scope) error {
 			return err
 		}
 		if whole && !rowFunctions[name] {
-			return notSupported("the function "+said(name)+" over a whole row is not supported", "give it a column", describe(f.ProtoReflect()))
+			return notSupported("the function "+said(name)+" over a whole row is not supported", "give it a column", describe(f))
 		}
 	}
-	if err := r.exprs(f.Args, sc); err != nil {
+	if name, _ := builtin(f.Funcname); r.into != nil && (f.Over != nil || f.AggWithinGroup || aggregates[name]) {
+		r.into.how = aggregation
+	}
+	if name, _ := builtin(f.Funcname); name == "count" && len(f.Args) == 1 {
+		if err := r.value(f.Args[0], sc); err != nil {
+			return err
+		}
+	} else if err := r.exprs(f.Args, sc); err != nil {
 		return err
 	}
 	if err := r.exprs(f.AggOrder, sc); err != nil {
@@ -332,6 +394,9 @@ func (r *resolver) call(f *pg.FuncCall, sc *scope) error {
 	}
 	if err := r.expr(f.AggFilter, sc); err != nil {
 		return err
+	}
+	if w := f.Over; w != nil {
+		r.into.add(r.windows[w.Name]) // OVER w
 	}
 	return r.window(f.Over, sc)
 }
@@ -357,6 +422,7 @@ func (r *resolver) window(w *pg.WindowDef, sc *scope) error {
 	if w == nil {
 		return nil
 	}
+	r.into.add(r.windows[w.Refname])
 	if err := r.exprs(w.PartitionClause, sc); err != nil {
 		return err
 	}

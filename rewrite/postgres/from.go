@@ -12,7 +12,7 @@ import (
 // from resolves a FROM list into sc.
 func (r *resolver) from(list []*pg.Node, sc *scope) error {
 	for _, n := range list {
-		items, _, err := r.fromItem(n, sc)
+		items, err := r.fromItem(n, sc)
 		if err != nil {
 			return err
 		}
@@ -50,16 +50,16 @@ func (r *resolver) distinct(left, right []*item) error {
 	return nil
 }
 
-// fromItem resolves one entry of FROM. It returns the items that it brings into sight and all its columns.
-func (r *resolver) fromItem(n *pg.Node, sc *scope) ([]*item, []column, error) {
-	one := func(it *item, err error) ([]*item, []column, error) {
+// fromItem resolves one entry of FROM. It returns the items that it brings into sight, in the order of their columns.
+func (r *resolver) fromItem(n *pg.Node, sc *scope) ([]*item, error) {
+	one := func(it *item, err error) ([]*item, error) {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if it.name != "" {
 			r.aliases[it.name] = true
 		}
-		return []*item{it}, it.columns, nil
+		return []*item{it}, nil
 	}
 	switch x := n.GetNode().(type) {
 	case *pg.Node_RangeVar:
@@ -67,7 +67,7 @@ func (r *resolver) fromItem(n *pg.Node, sc *scope) ([]*item, []column, error) {
 	case *pg.Node_RangeTableSample:
 		source := x.RangeTableSample.Relation.GetRangeVar()
 		if source == nil {
-			return nil, nil, notSupported("only a table can be sampled", "sample a table", "")
+			return nil, notSupported("only a table can be sampled", "sample a table", "")
 		}
 		return one(r.table(n, source, x.RangeTableSample, sc))
 	case *pg.Node_RangeSubselect:
@@ -82,7 +82,7 @@ func (r *resolver) fromItem(n *pg.Node, sc *scope) ([]*item, []column, error) {
 	case *pg.Node_JoinExpr:
 		return r.join(x.JoinExpr, sc)
 	}
-	return nil, nil, notSupported("something in FROM is not supported", "select from tables, subqueries and built-in functions", kindOf(n))
+	return nil, notSupported("something in FROM is not supported", "select from tables, subqueries and built-in functions", kindOf(n))
 }
 
 // table resolves a name in FROM: a WITH query if it has no schema and one is in sight, a base table otherwise.
@@ -116,7 +116,7 @@ func (r *resolver) table(n *pg.Node, rv *pg.RangeVar, sample *pg.RangeTableSampl
 	case schema == "pg_catalog" || schema == "information_schema" || schema == "pg_toast":
 		return nil, acl.NotAvailable(name, "a table of the server")
 	}
-	u := &use{node: n, source: rv, sample: sample, ref: catalog.TableRef(database.Name, schema, rv.Relname)}
+	u := &use{node: n, source: rv, sample: sample, name: name, within: r.within, aliases: r.aliases, ref: catalog.TableRef(database.Name, schema, rv.Relname)}
 	it, err := r.tables(u, name)
 	if err != nil {
 		return nil, err
@@ -126,6 +126,14 @@ func (r *resolver) table(n *pg.Node, rv *pg.RangeVar, sample *pg.RangeTableSampl
 		it.columns[i].use = u
 	}
 	r.uses = append(r.uses, u)
+	if u.table != nil && u.table.SQLView != "" {
+		if sample != nil {
+			return nil, notSupported("only a table can be sampled", "sample a table", "")
+		}
+		if err := r.view(u); err != nil {
+			return nil, err
+		}
+	}
 	return named(it, rv.Alias)
 }
 
@@ -154,6 +162,7 @@ func named(it *item, alias *pg.Alias) (*item, error) {
 				return nil, tooManyNames(alias.Aliasname)
 			}
 			it.columns, it.renamed = columns, true
+			expose(it)
 		}
 	}
 	it.named = it.name != ""
@@ -187,7 +196,8 @@ func (r *resolver) function(f *pg.RangeFunction, sc *scope) (*item, error) {
 		if call == nil || len(pair) > 1 && pair[1].GetNode() != nil {
 			return nil, notSupported("this kind of function in FROM is not supported", "select from a built-in function by its name", kindOf(n))
 		}
-		if err := r.expr(pair[0], sc); err != nil {
+		made := &source{how: transformation}
+		if err := r.making(made, pair[0], sc); err != nil {
 			return nil, err
 		}
 		name, _ := builtin(call.Funcname)
@@ -204,7 +214,7 @@ func (r *resolver) function(f *pg.RangeFunction, sc *scope) (*item, error) {
 			columns = slices.Repeat([]string{name}, max(1, len(call.Args)))
 		}
 		for _, c := range columns {
-			it.columns = append(it.columns, column{name: c})
+			it.columns = append(it.columns, column{name: c, made: made})
 		}
 	}
 	// A single function that returns plain values lends its column the alias.
@@ -212,7 +222,7 @@ func (r *resolver) function(f *pg.RangeFunction, sc *scope) (*item, error) {
 		it.columns[0].name = f.Alias.Aliasname
 	}
 	if f.Ordinality {
-		it.columns = append(it.columns, column{name: "ordinality"})
+		it.columns = append(it.columns, column{name: "ordinality", made: &source{how: transformation}})
 	}
 	if f.Alias == nil && len(f.Functions) > 0 {
 		it.name, _ = builtin(f.Functions[0].GetList().GetItems()[0].GetFuncCall().GetFuncname())
@@ -220,100 +230,165 @@ func (r *resolver) function(f *pg.RangeFunction, sc *scope) (*item, error) {
 	return named(it, f.Alias)
 }
 
-func (r *resolver) join(j *pg.JoinExpr, sc *scope) ([]*item, []column, error) {
-	left, leftColumns, err := r.fromItem(j.Larg, sc)
+func (r *resolver) join(j *pg.JoinExpr, sc *scope) ([]*item, error) {
+	left, err := r.fromItem(j.Larg, sc)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// The right side may refer to the left by LATERAL, unless the join keeps rows of the right without a left one.
 	inner := j.Jointype == pg.JoinType_JOIN_INNER || j.Jointype == pg.JoinType_JOIN_LEFT
 	mark(left, true, !inner)
 	before := sc.items
 	sc.items = append(slices.Clip(before), left...)
-	right, rightColumns, err := r.fromItem(j.Rarg, sc)
+	right, err := r.fromItem(j.Rarg, sc)
 	sc.items = before
 	mark(left, false, false)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := r.distinct(left, right); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	merged, columns, err := r.merge(j, leftColumns, rightColumns)
+	merged, err := r.merge(j, left, right)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	r.full = r.full || j.Jointype == pg.JoinType_JOIN_FULL
 	both := append(left, right...)
 	if j.Quals != nil {
 		on := &scope{outer: sc.outer, with: sc.with, items: both}
-		if err := r.expr(j.Quals, on); err != nil {
-			return nil, nil, err
+		if err := r.making(&r.filters, j.Quals, on); err != nil {
+			return nil, err
 		}
-	}
-	if j.Alias != nil {
-		it, err := named(&item{columns: columns}, j.Alias)
-		if err != nil {
-			return nil, nil, err
-		}
-		r.aliases[it.name] = true
-		return []*item{it}, it.columns, nil
-	}
-	for _, it := range both {
-		it.bare = false
 	}
 	if a := j.JoinUsingAlias; a != nil {
-		both = append(both, &item{name: a.Aliasname, columns: merged, named: true})
 		r.aliases[a.Aliasname] = true
+		both = append(both, &item{name: a.Aliasname, columns: merged, named: true})
 	}
-	return append(both, &item{columns: columns, bare: true}), columns, nil
+	if len(merged) > 0 {
+		both = append([]*item{{columns: merged, bare: true}}, both...)
+	}
+	if j.Alias == nil {
+		return both, nil
+	}
+	whole := &item{}
+	for _, it := range both {
+		if !it.bare {
+			continue
+		}
+		expose(it) // the join's columns count those of its tables
+		for _, c := range it.columns {
+			if !slices.Contains(it.merged, c.name) {
+				whole.columns = append(whole.columns, c)
+			}
+		}
+	}
+	it, err := named(whole, j.Alias)
+	if err != nil {
+		return nil, err
+	}
+	r.aliases[it.name] = true
+	return []*item{it}, nil
 }
 
-// merge returns the columns that USING or NATURAL merges and all columns of the join.
-func (r *resolver) merge(j *pg.JoinExpr, left, right []column) (merged, all []column, err error) {
+// merge returns the columns that USING or NATURAL merges, and hides those that they merge from bare names.
+func (r *resolver) merge(j *pg.JoinExpr, left, right []*item) ([]column, error) {
+	sides := [2][]*item{left, right}
 	var using []string
 	if j.IsNatural {
-		if slices.ContainsFunc(left, unknownColumn) || slices.ContainsFunc(right, unknownColumn) {
-			return nil, nil, notSupported("NATURAL is not supported here", "write the join condition", "")
+		var err error
+		if using, err = shared(left, right); err != nil {
+			return nil, err
 		}
-		for _, l := range left {
-			if slices.ContainsFunc(right, func(c column) bool { return c.name == l.name }) && !slices.Contains(using, l.name) {
-				using = append(using, l.name)
-			}
+		for _, it := range slices.Concat(left, right) {
+			expose(it)
 		}
 	} else {
 		var ok bool
 		if using, ok = names(j.UsingClause); !ok {
-			return nil, nil, notSupported("this USING clause is not supported", "list columns", "")
+			return nil, notSupported("this USING clause is not supported", "list columns", "")
 		}
 	}
-	isMerged := func(c column) bool { return slices.Contains(using, c.name) }
+	var merged []column
 	for _, name := range using {
-		for _, side := range [][]column{left, right} {
-			n := 0
-			for _, c := range side {
-				if c.name == name {
-					n++
-					r.read(c)
-				}
-			}
+		made := &source{}
+		if j.Jointype == pg.JoinType_JOIN_FULL {
+			made.how = transformation // the one that is there
+		}
+		for i, side := range sides {
+			c, in, err := bareColumn(side, name)
 			switch {
-			case n == 0 && !slices.ContainsFunc(side, unknownColumn):
-				return nil, nil, acl.NotAvailable(said(name), "no column to join by on one side")
-			case n > 1:
-				return nil, nil, ambiguous(said(name))
+			case err != nil:
+				return nil, err
+			case c == nil:
+				return nil, acl.NotAvailable(said(name), "no column to join by on one side")
 			}
-		}
-		merged = append(merged, column{name: name})
-	}
-	all = slices.Clone(merged)
-	for _, side := range [][]column{left, right} {
-		for _, c := range side {
-			if !isMerged(c) {
-				all = append(all, c)
+			r.read(*c)
+			r.filters.add(c.made)
+			if j.Jointype == pg.JoinType_JOIN_FULL || (j.Jointype == pg.JoinType_JOIN_RIGHT) == (i == 1) {
+				made.add(c.made)
 			}
+			in.merged = append(in.merged, name)
 		}
+		merged = append(merged, column{name: name, made: made})
 	}
-	return merged, all, nil
+	return merged, nil
 }
 
-func unknownColumn(c column) bool { return c.unknown }
+// bareColumn finds the column that a bare name means among items, nil if there is none.
+func bareColumn(items []*item, name string) (found *column, in *item, err error) {
+	for _, it := range items {
+		if !it.bare || slices.Contains(it.merged, name) {
+			continue
+		}
+		c, err := it.column(name)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case c == nil:
+			expose(it)
+			continue
+		case found != nil:
+			return nil, nil, ambiguous(said(name))
+		}
+		found, in = c, it
+	}
+	return found, in, nil
+}
+
+// shared lists the columns by which NATURAL joins, in the order of the left side.
+func shared(left, right []*item) ([]string, error) {
+	columns := func(side []*item) (list []string, err error) {
+		for _, it := range side {
+			for _, c := range it.columns {
+				if c.unknown && it.bare {
+					return nil, notSupported("NATURAL is not supported here", "write the join condition", "")
+				}
+				if it.bare && !slices.Contains(it.merged, c.name) {
+					list = append(list, c.name)
+				}
+			}
+		}
+		return list, nil
+	}
+	l, err := columns(left)
+	if err != nil {
+		return nil, err
+	}
+	rightNames, err := columns(right)
+	if err != nil {
+		return nil, err
+	}
+	onRight := map[string]bool{}
+	for _, name := range rightNames {
+		onRight[name] = true
+	}
+	var using []string
+	for _, name := range l {
+		if onRight[name] {
+			using = append(using, name)
+			onRight[name] = false
+		}
+	}
+	return using, nil
+}

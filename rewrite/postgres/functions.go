@@ -18,16 +18,17 @@ var windows = words(`row_number rank dense_rank percent_rank cume_dist ntile lag
 
 // scalars compute one value from values, or a set of them.
 var scalars = words(`
-	lower upper initcap length char_length character_length octet_length bit_length substr substring left right
+	lower upper initcap repeat length char_length character_length octet_length bit_length substr substring left right
 	btrim ltrim rtrim replace translate reverse concat concat_ws split_part position strpos starts_with lpad rpad
 	overlay md5 ascii chr to_hex format quote_ident quote_literal quote_nullable normalize is_normalized encode decode
 	sha224 sha256 sha384 sha512 unistr like_escape similar_to_escape
 	regexp_replace regexp_match regexp_matches regexp_split_to_array regexp_split_to_table regexp_count regexp_instr
-	regexp_like regexp_substr string_to_array array_to_string string_to_table
+	regexp_like regexp_substr convert_from convert_to string_to_array array_to_string string_to_table
 
 	abs ceil ceiling floor round trunc sign sqrt cbrt exp ln log log10 power pow mod div gcd lcm factorial scale min_scale
-	trim_scale degrees radians pi sin cos tan cot asin acos atan atan2 sinh cosh tanh asinh acosh atanh sind cosd tand
-	width_bucket random get_bit get_byte bit_count num_nulls num_nonnulls
+	trim_scale degrees radians pi sin cos tan cot asin acos atan atan2 sinh cosh tanh asinh acosh atanh sind cosd tand cotd
+	asind acosd atand atan2d
+	width_bucket random gen_random_uuid pg_typeof get_bit get_byte bit_count num_nulls num_nonnulls
 
 	now transaction_timestamp date_part extract date_trunc date_bin age make_date make_time make_timestamp
 	make_timestamptz make_interval justify_days justify_hours justify_interval isfinite to_char to_date to_timestamp
@@ -46,10 +47,12 @@ var scalars = words(`
 	jsonb_path_query jsonb_path_query_array jsonb_path_query_first
 
 	to_tsvector to_tsquery plainto_tsquery phraseto_tsquery websearch_to_tsquery ts_rank ts_rank_cd ts_headline setweight
-	numnode querytree tsvector_to_array
+	numnode querytree tsvector_to_array array_to_tsvector strip ts_delete ts_filter
 
 	isempty lower_inc upper_inc lower_inf upper_inf range_merge int4range int8range numrange tsrange tstzrange daterange
-	host masklen netmask network broadcast family
+	multirange int4multirange int8multirange nummultirange tsmultirange tstzmultirange datemultirange
+	host masklen netmask hostmask network broadcast family abbrev set_masklen inet_merge inet_same_family
+	point box circle line lseg path polygon area center diameter height width radius npoints
 
 	date int2 int4 int8 float4 float8 numeric text varchar bpchar bool`)
 

@@ -38,10 +38,11 @@ func FuzzGuard(f *testing.F) {
 		f.Add(specification(f, file)["in.sql"])
 	}
 	shared := specification(f, "testdata/left_join_filters_null_side.txtar")
+	ddl := shared["schema.sql"] + "CREATE VIEW v AS SELECT * FROM client; CREATE VIEW grouped (a, b) AS SELECT region_id, count(*) FROM v GROUP BY 1;"
 	d := postgres.New()
 	f.Fuzz(func(t *testing.T, sql string) {
 		guard := func() (string, error) {
-			schema, err := rewritetest.NewSchema(d, shared["schema.sql"], shared["policy.yaml"])
+			schema, err := rewritetest.NewSchema(d, ddl, shared["policy.yaml"])
 			if err != nil {
 				t.Fatal(err)
 			}

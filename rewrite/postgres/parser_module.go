@@ -7,6 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	wasm "github.com/wasilibs/go-pgquery"
+	"github.com/wasilibs/go-pgquery/parser"
 )
 
 // The server's own parser as WebAssembly, for builds without a C compiler. It shares the tree's types with the native
@@ -19,14 +20,17 @@ const (
 	maxChain = 200
 )
 
-func parseSQL(sql string) (tree *pg.ParseResult, err error) {
+// checkPrinted says whether everything that is printed is tried at once. This printer is older than the native one.
+const checkPrinted = true
+
+func parseSQL(sql string) (tree []byte, err error) {
 	defer recovered(&err)
-	return wasm.Parse(sql)
+	return parser.ParseToProtobuf(sql)
 }
 
-func deparse(tree *pg.ParseResult) (text string, err error) {
+func deparseTree(tree []byte) (text string, err error) {
 	defer recovered(&err)
-	return wasm.Deparse(tree)
+	return parser.DeparseFromProtobuf(tree)
 }
 
 func scanTokens(sql string) (tokens *pg.ScanResult, err error) {

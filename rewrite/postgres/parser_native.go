@@ -2,7 +2,10 @@
 
 package postgres
 
-import pg "github.com/pganalyze/pg_query_go/v6"
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/pganalyze/pg_query_go/v6/parser"
+)
 
 // The server's own parser, linked in.
 
@@ -13,6 +16,9 @@ const (
 	maxChain = 3000
 )
 
-func parseSQL(sql string) (*pg.ParseResult, error)  { return pg.Parse(sql) }
-func deparse(tree *pg.ParseResult) (string, error)  { return pg.Deparse(tree) }
+// checkPrinted says whether everything that is printed is tried at once.
+const checkPrinted = false
+
+func parseSQL(sql string) ([]byte, error)           { return parser.ParseToProtobuf(sql) }
+func deparseTree(tree []byte) (string, error)       { return parser.DeparseFromProtobuf(tree) }
 func scanTokens(sql string) (*pg.ScanResult, error) { return pg.Scan(sql) }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"strconv"
@@ -9,7 +10,6 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/rewrite"
@@ -23,11 +23,15 @@ const firstPlace = 20001
 // wrapped table or to tables of the policy's own subqueries, never to anything of the asker's. Errors are faults: the
 // asker did nothing wrong.
 func (p *policySQL) condition(c rewrite.Condition) (*pg.Node, error) {
-	n, err := parseCondition(c)
+	n, err := parseCondition(p.fragments, c)
 	if err == nil {
 		err = p.bind(n)
 	}
 	if no, ok := err.(*acl.Refusal); ok {
+		if p.use.view != nil && no.Code == acl.CodeNotAvailable {
+			// The asker may not read what the view's policy needs of the tables below.
+			return nil, acl.NotAvailable(p.use.called(), fmt.Sprintf("policy %s: %s (%s)", c.Rule, no.Public, no.Detail))
+		}
 		err = fmt.Errorf("%s (%s)", no.Public, no.Detail)
 	}
 	if err != nil {
@@ -36,7 +40,7 @@ func (p *policySQL) condition(c rewrite.Condition) (*pg.Node, error) {
 	return n, nil
 }
 
-func parseCondition(c rewrite.Condition) (*pg.Node, error) {
+func parseCondition(f *fragments, c rewrite.Condition) (*pg.Node, error) {
 	if len(c.Text) != len(c.Values)+1 {
 		return nil, fmt.Errorf("%d pieces of text around %d values", len(c.Text), len(c.Values))
 	}
@@ -52,7 +56,7 @@ func parseCondition(c rewrite.Condition) (*pg.Node, error) {
 		}
 	}
 	b.WriteString("\n)")
-	result, err := parse(b.String())
+	result, err := f.statement(b.String())
 	if err != nil {
 		return nil, err
 	}
@@ -63,19 +67,18 @@ func parseCondition(c rewrite.Condition) (*pg.Node, error) {
 	}
 	where := q.WhereClause
 	q.WhereClause, q.TargetList = nil, nil
-	if !proto.Equal(q, bare) {
+	if !bytes.Equal(spell(q), spell(bare)) {
 		return nil, fmt.Errorf("it is more than an expression")
 	}
-	f := filler{values: c.Values, filled: make([]bool, len(c.Values))}
-	if err := f.fill(where); err != nil {
+	fill := filler{values: c.Values, filled: make([]bool, len(c.Values))}
+	if err := fill.fill(where); err != nil {
 		return nil, err
 	}
-	for i, done := range f.filled {
+	for i, done := range fill.filled {
 		if !done {
 			return nil, fmt.Errorf("the place of value %d is inside a string or a comment", i+1)
 		}
 	}
-	stripPositions(where.ProtoReflect())
 	return where, nil
 }
 
@@ -107,13 +110,13 @@ func (f *filler) fill(n *pg.Node) error {
 		n.Node = lit.Node
 		return nil
 	}
-	return f.fillAll(n.ProtoReflect())
+	return f.fillAll(n)
 }
 
-func (f *filler) fillAll(m protoreflect.Message) error {
+func (f *filler) fillAll(m proto.Message) error {
 	var err error
-	children(m, func(_ protoreflect.FieldDescriptor, child protoreflect.Message) bool {
-		if n, ok := child.Interface().(*pg.Node); ok {
+	inside(m, func(child proto.Message) bool {
+		if n, ok := child.(*pg.Node); ok {
 			err = f.fill(n)
 		} else {
 			err = f.fillAll(child)
@@ -200,10 +203,13 @@ func literal(v any) (*pg.Node, error) {
 // bind resolves the names of a policy's expression and qualifies them, so that nothing in the asker's statement can
 // come between.
 func (p *policySQL) bind(n *pg.Node) error {
-	r := newResolver(p.schema.Database(), policyTables(p.schema))
+	r := newResolver(p.schema.Database(), p.fragments, policyTables(p.schema))
 	u := &use{source: &pg.RangeVar{Relname: p.use.ref.Table}, ref: p.use.ref}
 	it := rawItem(p.schema, u)
 	it.name, it.use, it.named, it.bare = u.ref.Table, u, true, true
+	if v := p.use.view; v != nil {
+		it.has = func(name string) bool { return v.column(name) != nil }
+	}
 	if err := r.expr(n, &scope{items: []*item{it}}); err != nil {
 		return err
 	}
@@ -222,12 +228,12 @@ func (p *policySQL) bind(n *pg.Node) error {
 }
 
 // constant is the literal of a mask, of the column's type where it can be.
-func constant(v any, columnType string) (*pg.Node, error) {
+func (p *policySQL) constant(v any, columnType string) (*pg.Node, error) {
 	n, err := literal(v)
 	if err != nil {
 		return nil, err
 	}
-	name, _ := typeName(columnType)
+	name, _ := p.fragments.typeName(columnType)
 	kind := ""
 	if list := name.GetNames(); len(list) > 0 && len(name.GetArrayBounds()) == 0 {
 		kind = list[len(list)-1].GetString_().GetSval()
@@ -255,11 +261,11 @@ func constant(v any, columnType string) (*pg.Node, error) {
 }
 
 // typeName parses the name of a type.
-func typeName(t string) (*pg.TypeName, bool) {
+func (f *fragments) typeName(t string) (*pg.TypeName, bool) {
 	if t == "" || len(t) > 200 {
 		return nil, false
 	}
-	result, err := parse("SELECT NULL::" + t)
+	result, err := f.statement("SELECT NULL::" + t)
 	if err != nil || len(result.GetStmts()) != 1 {
 		return nil, false
 	}
@@ -271,13 +277,12 @@ func typeName(t string) (*pg.TypeName, bool) {
 	if cast == nil || !cast.Arg.GetAConst().GetIsnull() {
 		return nil, false
 	}
-	stripPositions(cast.ProtoReflect())
 	return cast.TypeName, true
 }
 
 // castTo casts to a type by its name, nil if the name cannot be read.
-func castTo(n *pg.Node, t string) *pg.Node {
-	name, ok := typeName(t)
+func (p *policySQL) castTo(n *pg.Node, t string) *pg.Node {
+	name, ok := p.fragments.typeName(t)
 	if !ok {
 		return nil
 	}

@@ -24,14 +24,29 @@ type resolver struct {
 	uses    []*use
 	refs    []reference
 	groups  []grouping
-	aliases map[string]bool        // every name that an item bears
+	aliases map[string]bool        // every name that an item bears, in the statement or SQL view that is being resolved
 	rows    map[*pg.ColumnRef]bool // references to whole rows
+	bound   map[*pg.ColumnRef]*source
+
+	full bool // there is a FULL JOIN
+	// unnamed says that the reference being resolved is used in a way that no name of a row's columns shows through.
+	unnamed bool
+
+	into    *source            // what the expression that is being resolved makes, if anything
+	filters source             // what rows are chosen by
+	windows map[string]*source // what the named windows of the query that is being resolved are made of
+
+	fragments  *fragments
+	views      []catalog.Ref // SQL views whose definitions are being resolved, outermost first
+	within     string        // the outermost of them, as the asker wrote it
+	expansions int           // definitions resolved so far
 }
 
 // reference is a mention of an item or of one of its columns.
 type reference struct {
-	node *pg.ColumnRef
-	item *item
+	node   *pg.ColumnRef
+	item   *item
+	column *column // nil for a star
 	// parts counts the names in front of the last field.
 	parts int
 }
@@ -43,22 +58,33 @@ type grouping struct {
 	columns []column
 }
 
-func newResolver(d catalog.Database, t tables) *resolver {
-	return &resolver{database: d, tables: t, aliases: map[string]bool{}, rows: map[*pg.ColumnRef]bool{}}
+func newResolver(d catalog.Database, f *fragments, t tables) *resolver {
+	return &resolver{database: d, fragments: f, tables: t, aliases: map[string]bool{}, rows: map[*pg.ColumnRef]bool{}, bound: map[*pg.ColumnRef]*source{}}
+}
+
+// making resolves an expression whose values make those of s, nil if they make none.
+func (r *resolver) making(s *source, n *pg.Node, sc *scope) error {
+	saved := r.into
+	r.into = s
+	err := r.expr(n, sc)
+	r.into = saved
+	return err
 }
 
 // reads lists what was read, a table once, in order of first mention.
 func (r *resolver) reads() []rewrite.Read {
 	var out []rewrite.Read
+	var listed [][]*catalog.Ref
 	for _, u := range r.uses {
 		i := slices.IndexFunc(out, func(o rewrite.Read) bool { return o.Table == u.ref })
 		if i < 0 {
 			i = len(out)
+			listed = append(listed, nil)
 			out = append(out, rewrite.Read{Table: u.ref, Rules: u.table.Rules})
 		}
 		for _, c := range u.seen {
-			if !slices.Contains(out[i].Columns, c) {
-				out[i].Columns = append(out[i].Columns, c)
+			if !slices.Contains(listed[i], c) {
+				listed[i], out[i].Columns = append(listed[i], c), append(out[i].Columns, *c)
 			}
 		}
 	}
@@ -68,6 +94,9 @@ func (r *resolver) reads() []rewrite.Read {
 // query resolves a SELECT, VALUES or set operation and returns its columns. self is the WITH query whose body it is.
 func (r *resolver) query(s *pg.SelectStmt, outer *scope, self *common) ([]column, error) {
 	sc := &scope{outer: outer}
+	into, windows := r.into, r.windows
+	r.into, r.windows = nil, nil
+	defer func() { r.into, r.windows = into, windows }()
 	if s.WithClause != nil {
 		if err := r.with(sc, s.WithClause); err != nil {
 			return nil, err
@@ -141,13 +170,26 @@ func (r *resolver) common(c *common) error {
 		}
 	}
 	if s := c.def.SearchClause; s != nil {
-		c.columns = append(c.columns, column{name: s.SearchSeqColumn})
+		c.columns = append(c.columns, column{name: s.SearchSeqColumn, made: c.trail(s.SearchColList)})
 	}
 	if y := c.def.CycleClause; y != nil {
-		c.columns = append(c.columns, column{name: y.CycleMarkColumn}, column{name: y.CyclePathColumn})
+		trail := c.trail(y.CycleColList)
+		c.columns = append(c.columns, column{name: y.CycleMarkColumn, made: trail}, column{name: y.CyclePathColumn, made: trail})
 	}
 	c.done = true
 	return nil
+}
+
+// trail is what a SEARCH or CYCLE column is made of: the columns that it lists.
+func (c *common) trail(list []*pg.Node) *source {
+	made := &source{how: transformation}
+	listed, _ := names(list)
+	for _, col := range c.columns {
+		if slices.Contains(listed, col.name) {
+			made.add(col.made)
+		}
+	}
+	return made
 }
 
 // publish makes the columns known, to the query itself too if it is recursive.
@@ -169,9 +211,13 @@ func (r *resolver) setOperation(s *pg.SelectStmt, sc *scope, self *common) ([]co
 	if err != nil {
 		return nil, err
 	}
-	// A recursive query has the columns of its first arm.
+	out := derived(left)
+	for i := range out {
+		out[i].made = &source{from: []*source{left[i].made}}
+	}
+	// A recursive query has the columns of its first arm; what they are made of is complete after the second.
 	if self != nil && self.recursive {
-		if err := self.publish(left); err != nil {
+		if err := self.publish(out); err != nil {
 			return nil, err
 		}
 	}
@@ -183,7 +229,9 @@ func (r *resolver) setOperation(s *pg.SelectStmt, sc *scope, self *common) ([]co
 		return nil, notSupported("the arms of a set operation have different numbers of columns", "select the same number of columns in each",
 			fmt.Sprintf("%d and %d columns", len(left), len(right)))
 	}
-	out := derived(left)
+	for i := range out {
+		out[i].made.add(right[i].made)
+	}
 	for _, n := range s.SortClause {
 		if done, err := r.byOutput(n.GetSortBy().GetNode(), out); err != nil {
 			return nil, err
@@ -201,22 +249,20 @@ func (r *resolver) setOperation(s *pg.SelectStmt, sc *scope, self *common) ([]co
 }
 
 func (r *resolver) values(s *pg.SelectStmt, sc *scope) ([]column, error) {
-	width := 0
+	out := make([]column, len(s.ValuesLists[0].GetList().GetItems()))
+	for i := range out {
+		out[i] = column{name: fmt.Sprintf("column%d", i+1), made: &source{how: transformation}}
+	}
 	for _, row := range s.ValuesLists {
 		items := row.GetList().GetItems()
-		for _, n := range items {
-			if err := r.expr(n, sc); err != nil {
+		if len(items) != len(out) {
+			return nil, notSupported("the rows of VALUES have different lengths", "give each row the same number of values", "")
+		}
+		for i, n := range items {
+			if err := r.making(out[i].made, n, sc); err != nil {
 				return nil, err
 			}
 		}
-		if width != 0 && width != len(items) {
-			return nil, notSupported("the rows of VALUES have different lengths", "give each row the same number of values", "")
-		}
-		width = len(items)
-	}
-	var out []column
-	for i := range width {
-		out = append(out, column{name: fmt.Sprintf("column%d", i+1)})
 	}
 	for _, n := range s.SortClause {
 		if done, err := r.byOutput(n.GetSortBy().GetNode(), out); err != nil {
@@ -234,7 +280,13 @@ func (r *resolver) selection(s *pg.SelectStmt, sc *scope) ([]column, error) {
 	if err := r.from(s.FromClause, sc); err != nil {
 		return nil, err
 	}
-	var out []column
+	if len(s.WindowClause) > 0 {
+		r.windows = map[string]*source{}
+		for _, n := range s.WindowClause {
+			r.windows[n.GetWindowDef().GetName()] = &source{how: aggregation}
+		}
+	}
+	out := make([]column, 0, len(s.TargetList))
 	for _, n := range s.TargetList {
 		t := n.GetResTarget()
 		columns, err := r.target(t, sc)
@@ -244,7 +296,7 @@ func (r *resolver) selection(s *pg.SelectStmt, sc *scope) ([]column, error) {
 		out = append(out, columns...)
 	}
 	for _, n := range []*pg.Node{s.WhereClause, s.HavingClause} {
-		if err := r.expr(n, sc); err != nil {
+		if err := r.making(&r.filters, n, sc); err != nil {
 			return nil, err
 		}
 	}
@@ -265,9 +317,12 @@ func (r *resolver) selection(s *pg.SelectStmt, sc *scope) ([]column, error) {
 		}
 	}
 	for _, n := range s.WindowClause {
-		if err := r.window(n.GetWindowDef(), sc); err != nil {
+		w := n.GetWindowDef()
+		r.into = r.windows[w.GetName()]
+		if err := r.window(w, sc); err != nil {
 			return nil, err
 		}
+		r.into = nil
 	}
 	return out, nil
 }
@@ -287,36 +342,34 @@ func (r *resolver) target(t *pg.ResTarget, sc *scope) ([]column, error) {
 		}
 		return r.all(it), nil
 	}
-	if err := r.expr(t.Val, sc); err != nil {
+	made := &source{how: transformation}
+	if err := r.making(made, t.Val, sc); err != nil {
 		return nil, err
 	}
-	out := column{name: t.Name}
+	out := column{name: t.Name, made: made}
 	if out.name == "" {
 		out.name, _ = figureName(t.Val)
 	}
 	if ref := t.Val.GetColumnRef(); ref != nil {
 		if c, ok := r.lastColumn(ref); ok {
-			out.use, out.ref = c.use, c.ref
+			out.use, out.ref, out.made = c.use, c.ref, c.made
 		}
+	} else if ind := t.Val.GetAIndirection(); ind != nil && ind.Indirection[0].GetString_() != nil && len(ind.Indirection) == 1 {
+		made.how = identity // a field of a row
 	}
 	return []column{out}, nil
 }
 
 // lastColumn returns the base column that a reference was just bound to.
 func (r *resolver) lastColumn(ref *pg.ColumnRef) (column, bool) {
-	if len(r.refs) == 0 || r.refs[len(r.refs)-1].node != ref {
+	if len(r.refs) == 0 {
 		return column{}, false
 	}
-	list, ok := names(ref.Fields)
-	if !ok {
+	last := r.refs[len(r.refs)-1]
+	if last.node != ref || last.column == nil {
 		return column{}, false
 	}
-	for _, c := range r.refs[len(r.refs)-1].item.columns {
-		if c.name == list[len(list)-1] {
-			return c, true
-		}
-	}
-	return column{}, false
+	return *last.column, true
 }
 
 func endsInStar(fields []*pg.Node) bool {
@@ -333,12 +386,18 @@ func (r *resolver) star(ref *pg.ColumnRef, sc *scope) ([]column, error) {
 		return r.all(it), nil
 	}
 	var out []column
+	found := false
 	for _, it := range sc.items {
 		if it.bare {
-			out = append(out, r.all(it)...)
+			found = true
+			for _, c := range r.all(it) {
+				if !slices.Contains(it.merged, c.name) {
+					out = append(out, c)
+				}
+			}
 		}
 	}
-	if len(out) == 0 {
+	if !found {
 		return nil, notSupported("* needs a table in FROM", "name a table", "")
 	}
 	return out, nil
@@ -356,22 +415,31 @@ func (r *resolver) rowOfStar(ref *pg.ColumnRef, sc *scope) (*item, error) {
 	if it == nil {
 		return nil, acl.NotAvailable(said(list...), "no such table in FROM")
 	}
-	r.refs = append(r.refs, reference{ref, it, len(list)})
+	r.refs = append(r.refs, reference{ref, it, nil, len(list)})
 	return it, nil
 }
 
-// all notes that every column of an item is read.
+// all notes that every column of an item is read, those too that the catalog does not hold yet.
 func (r *resolver) all(it *item) []column {
+	expose(it)
 	for _, c := range it.columns {
 		r.read(c)
 	}
 	return it.columns
 }
 
+// expose notes that a name could mean a column of the item's table that the catalog does not hold.
+func expose(it *item) {
+	if it.use != nil {
+		it.use.exposed = true
+	}
+}
+
 func (r *resolver) read(c column) {
 	if c.use != nil {
 		c.use.see(c.ref)
 	}
+	r.into.add(c.made)
 }
 
 // byOutput resolves an ORDER BY key that is a number or the name of an output column.
@@ -395,7 +463,7 @@ func (r *resolver) byOutput(n *pg.Node, out []column) (bool, error) {
 		if out[i].name != name {
 			continue
 		}
-		if found != nil && (found.use == nil || found.use != out[i].use || found.ref != out[i].ref) {
+		if found != nil && found.made != out[i].made {
 			return false, ambiguous(said(name))
 		}
 		found = &out[i]

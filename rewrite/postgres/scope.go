@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -23,7 +24,8 @@ type scope struct {
 type item struct {
 	name    string // that columns are qualified with; empty for a join without an alias
 	columns []column
-	use     *use // set for a base table
+	index   map[string]int // of columns by name, if there are many; those of a name that is borne twice are negative
+	use     *use           // set for a base table
 
 	named bool // rows and columns may be reached through the name
 	bare  bool // columns may be reached without it
@@ -33,39 +35,55 @@ type item struct {
 
 	// has tells whether a table of which only that is known has a column.
 	has func(name string) bool
+	// merged names the columns that a join merged with others, so that they can no longer be reached without the name.
+	merged []string
 	// clash says that another item bears the same name, so that only a schema tells them apart.
 	clash bool
 	// renamed says that an alias names columns otherwise than the table does.
 	renamed bool
 }
 
-// column is a column of an item. use is nil unless it is a base table's own.
+// column is a column of an item.
 type column struct {
 	name string
-	use  *use
-	ref  catalog.Ref
+	use  *use         // nil unless it is a table's own
+	ref  *catalog.Ref // of a table's own column
+	made *source      // what its values are made of; nil in the policy's own SQL
 	// unknown stands for the columns of a table of which only single names can be asked.
 	unknown bool
 }
 
-// use is one mention of a base table.
+// use is one mention of a table or SQL view.
 type use struct {
 	node   *pg.Node // what stands in FROM
 	source *pg.RangeVar
 	sample *pg.RangeTableSample // around source, or nil
 	ref    catalog.Ref
 	table  *rewrite.Table // nil in the policy's own SQL
+	view   *expansion     // of a SQL view
+	name   string         // as it was written
+	within string         // the SQL view, as the asker wrote it, whose definition holds the mention; empty in the statement
 	item   *item
-	seen   []catalog.Ref // columns read, in order of first mention
+	seen   []*catalog.Ref // columns read, in order of first mention; those of the table
+	// aliases are the names that items bear around the mention, in the statement or in the view.
+	aliases map[string]bool
+	// exposed says that a name of the statement could mean a column of the table that the catalog does not hold.
+	exposed bool
 	// barred says that the wrapper found in a printed text holds a barrier.
 	barred bool
 }
 
-func (u *use) see(c catalog.Ref) {
+func (u *use) see(c *catalog.Ref) {
 	if !slices.Contains(u.seen, c) {
 		u.seen = append(u.seen, c)
 	}
 }
+
+// called is the name for it in a refusal: what the asker wrote.
+func (u *use) called() string { return cmp.Or(u.within, u.name) }
+
+// plain reports whether the table may stand in the statement without a wrapper.
+func (u *use) plain() bool { return u.table.Whole && u.view == nil && !u.exposed }
 
 // aliased reports whether the asker gave the table a name of their own, which hides its schema-qualified one.
 func (u *use) aliased() bool { return u.source.Alias != nil }
@@ -107,11 +125,11 @@ func rename(columns []column, to []*pg.Node) ([]column, bool) {
 	return out, true
 }
 
-// derived forgets which base tables columns come from: reading them was noted where they were read.
+// derived forgets whose columns they are: reading them was noted where they were read.
 func derived(columns []column) []column {
 	out := slices.Clone(columns)
 	for i := range out {
-		out[i].use = nil
+		out[i].use, out[i].ref = nil, nil
 	}
 	return out
 }

@@ -22,16 +22,22 @@ func askerTables(s *rewrite.Schema) tables {
 			return nil, acl.NotAvailable(name, s.Absence(u.ref))
 		case t.Part:
 			return nil, acl.NotAvailable(name, "a part of a governed table: "+u.ref.String())
-		case t.SQLView != "":
-			return nil, notSupported(name+" is a SQL view, and queries of SQL views are not supported", "query the tables that it reads", u.ref.String())
 		}
 		u.table, u.ref = t, t.Ref
-		it := &item{}
-		for _, c := range t.Columns {
-			it.columns = append(it.columns, column{name: c.Name, ref: c.Ref})
-		}
-		return it, nil
+		return tableItem(t), nil
 	}
+}
+
+// tableItem is a table as the asker sees it.
+func tableItem(t *rewrite.Table) *item {
+	it := &item{columns: make([]column, len(t.Columns))}
+	made := make([]source, len(t.Columns))
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		made[i].ref = &c.Ref
+		it.columns[i] = column{name: c.Name, ref: &c.Ref, made: &made[i]}
+	}
+	return it
 }
 
 // policyTables knows every table of the catalog, for the policy's own SQL, which reads raw values.

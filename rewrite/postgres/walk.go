@@ -9,16 +9,15 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// children calls visit with each message directly inside m, in the order of the fields, and stops when it returns
-// false.
-func children(m protoreflect.Message, visit func(protoreflect.FieldDescriptor, protoreflect.Message) bool) bool {
-	if n, ok := m.Interface().(*pg.Node); ok {
+// insideByReflection is inside for every kind of message.
+func insideByReflection(message proto.Message, visit func(proto.Message) bool) bool {
+	m := message.ProtoReflect()
+	if n, ok := message.(*pg.Node); ok {
 		// A Node has hundreds of fields of which one is set.
 		if n.GetNode() == nil {
 			return true
 		}
-		field := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
-		return visit(field, m.Get(field).Message())
+		return visit(m.Get(m.WhichOneof(m.Descriptor().Oneofs().Get(0))).Message().Interface())
 	}
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -27,14 +26,14 @@ func children(m protoreflect.Message, visit func(protoreflect.FieldDescriptor, p
 			continue
 		}
 		if !f.IsList() {
-			if !visit(f, m.Get(f).Message()) {
+			if !visit(m.Get(f).Message().Interface()) {
 				return false
 			}
 			continue
 		}
 		list := m.Get(f).List()
 		for j := range list.Len() {
-			if !visit(f, list.Get(j).Message()) {
+			if !visit(list.Get(j).Message().Interface()) {
 				return false
 			}
 		}
@@ -42,18 +41,13 @@ func children(m protoreflect.Message, visit func(protoreflect.FieldDescriptor, p
 	return true
 }
 
-// nestsTooDeeply reports whether a tree is deeper than maxDepth. Most are too small to be: a message takes two bytes.
-func nestsTooDeeply(tree *pg.ParseResult) bool {
-	return proto.Size(tree)/2 > maxDepth && depthOf(tree.ProtoReflect(), maxDepth+1) > maxDepth
-}
-
 // depthOf returns how deeply messages nest in m, or limit if that is less.
-func depthOf(m protoreflect.Message, limit int) int {
+func depthOf(m proto.Message, limit int) int {
 	if limit <= 0 {
 		return 0
 	}
 	deepest := 0
-	children(m, func(_ protoreflect.FieldDescriptor, child protoreflect.Message) bool {
+	inside(m, func(child proto.Message) bool {
 		deepest = max(deepest, depthOf(child, limit-1))
 		return deepest < limit
 	})
@@ -69,9 +63,10 @@ func isPosition(f protoreflect.FieldDescriptor) bool {
 	return false
 }
 
-// stripPositions clears all positions, so that trees of the same meaning are equal.
-func stripPositions(m protoreflect.Message) {
-	if _, ok := m.Interface().(*pg.Node); !ok {
+// stripPositions clears all positions.
+func stripPositions(message proto.Message) {
+	m := message.ProtoReflect()
+	if _, ok := message.(*pg.Node); !ok {
 		fields := m.Descriptor().Fields()
 		for i := range fields.Len() {
 			if f := fields.Get(i); isPosition(f) {
@@ -79,13 +74,14 @@ func stripPositions(m protoreflect.Message) {
 			}
 		}
 	}
-	children(m, func(_ protoreflect.FieldDescriptor, child protoreflect.Message) bool {
+	inside(message, func(child proto.Message) bool {
 		stripPositions(child)
 		return true
 	})
 }
 
-func position(m protoreflect.Message) (int, bool) {
+func position(message proto.Message) (int, bool) {
+	m := message.ProtoReflect()
 	f := m.Descriptor().Fields().ByName("location")
 	if f == nil || f.Kind() != protoreflect.Int32Kind {
 		return 0, false
@@ -96,19 +92,17 @@ func position(m protoreflect.Message) (int, bool) {
 
 // kindOf names the node inside n for the audit.
 func kindOf(n *pg.Node) string {
-	if n.GetNode() == nil {
-		return "nothing"
+	if c := content(n); c != nil {
+		return describe(c)
 	}
-	m := n.ProtoReflect()
-	inner := m.Get(m.WhichOneof(m.Descriptor().Oneofs().Get(0))).Message()
-	return describe(inner)
+	return "nothing"
 }
 
-func describe(m protoreflect.Message) string {
+func describe(m proto.Message) string {
 	if at, ok := position(m); ok {
-		return fmt.Sprintf("%s at byte %d", m.Descriptor().Name(), at)
+		return fmt.Sprintf("%s at byte %d", m.ProtoReflect().Descriptor().Name(), at)
 	}
-	return string(m.Descriptor().Name())
+	return string(m.ProtoReflect().Descriptor().Name())
 }
 
 // names returns the strings of a list of String nodes; ok is false if it holds anything else.

@@ -13,26 +13,26 @@ import (
 )
 
 // wrap puts each base table that is not seen whole into its wrapper, names the others with their schema, and turns
-// references so that they still find what they were bound to. b says which tables need a barrier.
-func (r *resolver) wrap(s *rewrite.Schema, b barriers) error {
+// references so that they still find what they were bound to. barred says which tables get a barrier.
+func (r *resolver) wrap(s *rewrite.Schema, barred func(i int, u *use) bool) error {
 	alias := map[*item]string{}
 	for _, u := range r.uses {
-		if u.item.clash && !u.table.Whole {
+		if u.item.clash && !u.plain() {
 			name := u.ref.Schema + "_" + u.ref.Table
-			for r.aliases[name] {
+			for u.aliases[name] {
 				name += "_"
 			}
-			r.aliases[name] = true
+			u.aliases[name] = true
 			alias[u.item] = name
 		}
 	}
 	r.extendGroups(alias)
-	for _, u := range r.uses {
-		if u.table.Whole {
+	for i, u := range r.uses {
+		if u.plain() {
 			u.source.Catalogname, u.source.Schemaname = "", u.ref.Schema
 			continue
 		}
-		inner, err := wrapper(s, u, b.needs(u.table))
+		inner, err := wrapper(s, r.fragments, u, barred(i, u))
 		if err != nil {
 			return err
 		}
@@ -49,9 +49,9 @@ func (r *resolver) wrap(s *rewrite.Schema, b barriers) error {
 		u := ref.item.use
 		switch {
 		case ref.parts == 0 || u == nil:
-		case u.table.Whole && ref.parts == 3:
+		case u.plain() && ref.parts == 3:
 			ref.node.Fields = ref.node.Fields[1:]
-		case !u.table.Whole && (ref.parts > 1 || alias[ref.item] != ""):
+		case !u.plain() && (ref.parts > 1 || alias[ref.item] != ""):
 			name := ref.item.name
 			if a := alias[ref.item]; a != "" {
 				name = a
@@ -68,11 +68,11 @@ func (r *resolver) extendGroups(alias map[*item]string) {
 	for _, g := range r.groups {
 		for _, it := range g.items {
 			u := it.use
-			if u == nil || !it.named || u.table.Whole || len(u.table.PrimaryKey) == 0 {
+			if u == nil || !it.named || u.plain() || len(u.table.PrimaryKey) == 0 {
 				continue
 			}
 			grouped := func(c catalog.Ref) bool {
-				return slices.ContainsFunc(g.columns, func(k column) bool { return k.use == u && k.ref == c })
+				return slices.ContainsFunc(g.columns, func(k column) bool { return k.use == u && *k.ref == c })
 			}
 			own := func(name string) catalog.Ref {
 				return catalog.ColumnRef(u.ref.Database, u.ref.Schema, u.ref.Table, name)
@@ -85,7 +85,7 @@ func (r *resolver) extendGroups(alias map[*item]string) {
 				qualifier = a
 			}
 			for _, c := range it.columns {
-				if slices.Contains(u.seen, c.ref) && !grouped(c.ref) {
+				if slices.Contains(u.seen, c.ref) && !grouped(*c.ref) {
 					g.query.GroupClause = append(g.query.GroupClause, columnNode(qualifier, c.name))
 				}
 			}
@@ -95,21 +95,22 @@ func (r *resolver) extendGroups(alias map[*item]string) {
 
 // wrapper is the derived table that stands for a base table: its visible columns, masked where the policy says so, of
 // the rows that the policy lets through.
-func wrapper(s *rewrite.Schema, u *use, barrier bool) (*pg.SelectStmt, error) {
+func wrapper(s *rewrite.Schema, f *fragments, u *use, barrier bool) (*pg.SelectStmt, error) {
 	t := u.table
-	p := policySQL{schema: s, use: u}
+	p := policySQL{schema: s, fragments: f, use: u}
 	q := &pg.SelectStmt{LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
-	for _, c := range t.Columns {
+	for i := range t.Columns {
+		c := t.Columns[i]
+		if u.view != nil && u.view.column(c.Name) == nil {
+			continue
+		}
 		value, err := p.column(c)
 		if err != nil {
 			return nil, err
 		}
 		if value == nil {
-			if slices.Contains(u.seen, c.Ref) {
-				return nil, &acl.Refusal{
-					Code: acl.CodeMaskUnsupported, Public: fmt.Sprintf("%s is masked in a way that PostgreSQL cannot do for its type", said(c.Name)),
-					Hint: "leave the column out", Detail: fmt.Sprintf("%s of type %q", c.Ref, c.Type),
-				}
+			if slices.Contains(u.seen, &t.Columns[i].Ref) {
+				return nil, unmaskable(u, c)
 			}
 			continue
 		}
@@ -121,6 +122,11 @@ func wrapper(s *rewrite.Schema, u *use, barrier bool) (*pg.SelectStmt, error) {
 	}
 	source := &pg.RangeVar{Schemaname: t.Ref.Schema, Relname: t.Ref.Table, Inh: u.source.Inh, Relpersistence: "p"}
 	from := &pg.Node{Node: &pg.Node_RangeVar{RangeVar: source}}
+	if u.view != nil {
+		from = &pg.Node{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{
+			Subquery: selectNode(u.view.body), Alias: &pg.Alias{Aliasname: t.Ref.Table},
+		}}}
+	}
 	if u.sample != nil {
 		sample := proto.Clone(u.sample).(*pg.RangeTableSample)
 		sample.Relation = from
@@ -140,11 +146,23 @@ func wrapper(s *rewrite.Schema, u *use, barrier bool) (*pg.SelectStmt, error) {
 	return q, nil
 }
 
+func unmaskable(u *use, c rewrite.Column) *acl.Refusal {
+	no := &acl.Refusal{
+		Code: acl.CodeMaskUnsupported, Public: fmt.Sprintf("%s is masked in a way that PostgreSQL cannot do for its type", said(c.Name)),
+		Hint: "leave the column out", Detail: fmt.Sprintf("%s of type %q", c.Ref, c.Type),
+	}
+	if u.within != "" {
+		no.Public, no.Hint = u.within+" reads a column that is masked in a way that PostgreSQL cannot do for its type", "query the tables that it reads"
+	}
+	return no
+}
+
 // policySQL makes expressions of one table's policy.
 type policySQL struct {
-	schema *rewrite.Schema
-	use    *use
-	risky  bool // a mask could fail on a row
+	schema             *rewrite.Schema
+	fragments          *fragments
+	use                *use
+	risky, riskyFilter bool // a mask, a row filter could fail on a row
 }
 
 // filter is (one of the permissive conditions) and all restrictive ones.
@@ -154,6 +172,10 @@ func (p *policySQL) filter(t *rewrite.Table) (*pg.Node, error) {
 			n, err := p.condition(c)
 			if err != nil {
 				return nil, err
+			}
+			if p.use.view != nil {
+				b := barrier{inner: true}
+				p.riskyFilter = p.riskyFilter || b.input(n)
 			}
 			out = append(out, n)
 		}
@@ -197,7 +219,7 @@ func (p *policySQL) column(c rewrite.Column) (*pg.Node, error) {
 	raw := columnNode(c.Name)
 	switch c.Mask.Kind {
 	case acl.MaskNull:
-		return castTo(nullNode(), c.Type), nil
+		return p.castTo(nullNode(), c.Type), nil
 	case acl.MaskHash:
 		// The key is a setting that whoever runs the statement makes; without it every value reads as NULL.
 		key := callNode("nullif", callNode("current_setting", pg.MakeAConstStrNode("schemagate.hash_key", 0), boolNode(true)), pg.MakeAConstStrNode("", 0))
@@ -208,7 +230,7 @@ func (p *policySQL) column(c rewrite.Column) (*pg.Node, error) {
 		first := callNode("left", textNode(raw), intNode(1))
 		return pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("||")}, first, pg.MakeAConstStrNode("***", 0), 0), nil
 	case acl.MaskConstant:
-		return constant(c.Mask.Constant, c.Type)
+		return p.constant(c.Mask.Constant, c.Type)
 	case acl.MaskExpression:
 		n, err := p.condition(c.Mask.Expression)
 		if err != nil {
@@ -221,11 +243,20 @@ func (p *policySQL) column(c rewrite.Column) (*pg.Node, error) {
 	return nil, fmt.Errorf("mask of kind %q on %s is not known", c.Mask.Kind, c.Ref)
 }
 
+// enclosed is a query of all rows of another.
+func enclosed(q *pg.SelectStmt) *pg.Node {
+	all := pg.MakeColumnRefNode([]*pg.Node{pg.MakeAStarNode()}, 0)
+	return selectNode(&pg.SelectStmt{
+		TargetList: []*pg.Node{{Node: &pg.Node_ResTarget{ResTarget: &pg.ResTarget{Val: all}}}},
+		FromClause: []*pg.Node{{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{
+			Subquery: selectNode(q), Alias: &pg.Alias{Aliasname: "capped"},
+		}}}},
+		LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE,
+	})
+}
+
 // limit caps the rows of a query.
-func limit(q *pg.SelectStmt, rows int) error {
-	if q.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES {
-		return notSupported("WITH TIES at the end of a statement is not supported", "use LIMIT", "")
-	}
+func limit(q *pg.SelectStmt, rows int) {
 	c := q.LimitCount.GetAConst()
 	n, isInt := c.GetVal().(*pg.A_Const_Ival)
 	switch {
@@ -239,5 +270,4 @@ func limit(q *pg.SelectStmt, rows int) error {
 		}}}
 	}
 	q.LimitOption = pg.LimitOption_LIMIT_OPTION_COUNT
-	return nil
 }

@@ -1,7 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sqlc-dev/meyer/ast"
 	"github.com/sqlc-dev/meyer/lexer"
@@ -32,7 +35,7 @@ func (*Dialect) Objects(database, ddl string) (catalog.Database, []catalog.Objec
 			if s.Temp || isTemp(s.Name) {
 				c.hidden = append(c.hidden, s.Name.Name.Name)
 			} else {
-				c.add(c.view(s))
+				c.add(c.view(s, text))
 			}
 		}
 	}
@@ -156,58 +159,110 @@ func (c *creations) table(s *ast.CreateTableStmt) created {
 }
 
 // view reads a SQL view: its columns have the names that it lists or that its SELECT gives them.
-func (c *creations) view(s *ast.CreateViewStmt) created {
-	t := created{ref: c.ref(s.Name), table: catalog.Table{SQLView: ast.String(s.Select)}}
-	var names []string
-	for _, col := range s.Columns {
-		names = append(names, col.Name.Name)
-	}
-	if q, ok := s.Select.Cores[0].(*ast.SelectQuery); ok && names == nil {
-		for _, col := range q.Columns {
-			names = append(names, c.viewColumn(col, q.From, t.ref.Schema)...)
+func (c *creations) view(s *ast.CreateViewStmt, text string) created {
+	t := created{ref: c.ref(s.Name), table: catalog.Table{SQLView: strings.TrimSpace(text)}}
+	v := viewNames{creations: c, schema: t.ref.Schema, text: text}
+	columns := v.selected(s.Select, nil)
+	for i, col := range s.Columns {
+		if i < len(columns) {
+			columns[i] = &column{name: col.Name.Name}
 		}
 	}
-	for _, n := range names {
-		if !slices.ContainsFunc(t.columns, func(o createdColumn) bool { return same(o.name, n) }) {
-			t.columns = append(t.columns, createdColumn{name: n, Column: catalog.Column{Position: len(t.columns)}})
-		}
+	for i, col := range distinct(columns) {
+		t.columns = append(t.columns, createdColumn{name: col.name, Column: catalog.Column{Position: i}})
 	}
 	return t
 }
 
-func (c *creations) viewColumn(col *ast.ResultColumn, from []*ast.TableRef, schema string) []string {
-	if col.Alias != nil {
-		return []string{col.Alias.Name}
+// viewNames tells what the columns of a SQL view are called.
+type viewNames struct {
+	*creations
+	schema, text string
+}
+
+func (v *viewNames) selected(s *ast.SelectStmt, ctes []*ast.CTE) []*column {
+	if s.With != nil {
+		ctes = append(slices.Clip(ctes), s.With.CTEs...)
 	}
-	switch e := bare(col.Expr).(type) {
-	case *ast.Ident:
-		return []string{e.Name}
-	case *ast.QualifiedRef:
-		return []string{e.Parts[len(e.Parts)-1].Name}
-	case *ast.Star:
-		var out []string
-		for _, f := range from {
-			if f.Name == nil {
-				continue
-			}
-			alias := f.Name.Name
-			if f.Alias != nil {
-				alias = f.Alias
-			}
-			if e.Table != nil && !same(e.Table.Name, alias.Name) {
-				continue
-			}
-			for _, t := range c.created {
-				if same(t.ref.Table, f.Name.Name.Name) && same(t.ref.Schema, schema) {
-					for _, own := range t.columns {
-						out = append(out, own.name)
-					}
-				}
+	var out []*column
+	add := func(name string) { out = append(out, &column{name: name}) }
+	switch q := s.Cores[0].(type) {
+	case *ast.ValuesClause:
+		for i := range q.Rows[0] {
+			add(fmt.Sprintf("column%d", i+1))
+		}
+	case *ast.SelectQuery:
+		for _, col := range q.Columns {
+			switch e := bare(col.Expr).(type) {
+			case *ast.Star:
+				out = append(out, v.starred(e, q.From, ctes)...)
+			case *ast.Ident:
+				add(cmp.Or(col.Alias, e).Name)
+			case *ast.QualifiedRef:
+				add(cmp.Or(col.Alias, e.Parts[len(e.Parts)-1]).Name)
+			default:
+				add(cmp.Or(col.Alias, &ast.Ident{Name: v.text[col.Expr.Pos():col.Expr.End()]}).Name)
 			}
 		}
-		return out
 	}
-	return nil
+	return out
+}
+
+// starred lists what a star over a FROM stands for.
+func (v *viewNames) starred(star *ast.Star, from []*ast.TableRef, ctes []*ast.CTE) []*column {
+	var out []*column
+	for _, f := range from {
+		alias := f.Alias
+		if alias == nil && f.Name != nil {
+			alias = f.Name.Name
+		}
+		if star.Table != nil && f.List == nil && (alias == nil || !same(star.Table.Name, alias.Name)) {
+			continue
+		}
+		for _, col := range v.item(f, star, ctes) {
+			shared := func(o *column) bool { return same(o.name, col.name) }
+			merged := f.Join != nil && star.Table == nil && slices.ContainsFunc(out, shared) &&
+				(f.Join.Type&ast.JoinNatural != 0 || slices.ContainsFunc(f.Using, func(u *ast.Ident) bool { return same(u.Name, col.name) }))
+			if !merged {
+				out = append(out, &column{name: col.name})
+			}
+		}
+	}
+	return out
+}
+
+func (v *viewNames) item(f *ast.TableRef, star *ast.Star, ctes []*ast.CTE) (out []*column) {
+	switch {
+	case f.Select != nil:
+		return distinct(v.selected(f.Select, ctes))
+	case f.List != nil:
+		return v.starred(star, f.List, ctes)
+	case f.HasArgs:
+		return tableFunction(f).columns
+	}
+	if f.Name.Schema == nil {
+		for i := len(ctes) - 1; i >= 0; i-- {
+			cte := ctes[i]
+			if !same(cte.Name.Name, f.Name.Name.Name) {
+				continue
+			}
+			if cte.Columns == nil {
+				return distinct(v.selected(cte.Select, ctes[:i]))
+			}
+			for _, n := range cte.Columns {
+				out = append(out, &column{name: n.Name})
+			}
+			return out
+		}
+	}
+	for _, t := range v.created {
+		if same(t.ref.Table, f.Name.Name.Name) && same(t.ref.Schema, v.schema) {
+			for _, own := range t.columns {
+				out = append(out, &column{name: own.name})
+			}
+		}
+	}
+	return out
 }
 
 // complete drops keys that name columns the table lacks, and points foreign keys without columns at primary keys.

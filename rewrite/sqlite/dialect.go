@@ -56,7 +56,7 @@ type tree struct {
 	sql        string
 	statements []ast.Stmt
 	query      *ast.SelectStmt // the one statement, once Single has seen it
-	tables     []boundTable    // what Resolve found
+	tables     []*boundTable   // what Resolve found
 }
 
 // Single demands exactly one SELECT or VALUES statement.
@@ -92,14 +92,19 @@ func (t *tree) Allow() error { return allowed(t.query) }
 
 // Resolve binds the names of the statement.
 func (t *tree) Resolve(s *rewrite.Schema) (rewrite.Reading, error) {
-	r := resolver{schema: s, sql: t.sql}
-	r.query(t.query, nil, nil)
+	r := resolver{schema: s, sql: t.sql, top: true}
+	columns := r.query(t.query, nil, nil)
 	r.checkTexts()
+	r.expose()
 	if r.err != nil {
 		return rewrite.Reading{}, r.err
 	}
 	t.tables = r.tables
-	return rewrite.Reading{Tables: r.reads()}, nil
+	out := r.reading(columns)
+	if r.err != nil {
+		return rewrite.Reading{}, r.err
+	}
+	return out, nil
 }
 
 // Limit caps the result. A count that is no plain number, and a VALUES list, which takes no LIMIT, are capped from
@@ -129,14 +134,11 @@ func (t *tree) Limit(rows int) error {
 // Print writes the statement.
 func (t *tree) Print() (string, error) { return ast.String(t.query), nil }
 
-// Same compares what the two print.
-func (t *tree) Same(_ rewrite.Tree, text string) error {
-	again, err := t.Print()
-	if err != nil {
-		return err
-	}
-	if again != text {
-		return errors.New("it prints differently the second time")
+// Same compares the trees node by node.
+func (t *tree) Same(printed rewrite.Tree, _ string) error {
+	p, ok := printed.(*tree)
+	if !ok || !sameSelect(t.query, p.query) {
+		return errors.New("it parses as another tree")
 	}
 	return nil
 }
@@ -160,30 +162,21 @@ func integer(e ast.Expr) (int64, bool) {
 	return 0, false
 }
 
-// tooDeep reports whether a tree is nested beyond maxDepth, without recursion: chains of operators nest without the
-// parser having had to.
-func tooDeep(n ast.Node) bool {
-	type level struct {
-		node  ast.Node
-		depth int
+// tooDeep reports whether a tree is nested beyond maxDepth: chains of operators nest without the parser having had to.
+func tooDeep(n ast.Node) bool { return deeper(n, maxDepth) }
+
+func deeper(n ast.Node, most int) bool {
+	if most == 0 {
+		return true
 	}
-	todo := []level{{n, 1}}
-	for len(todo) > 0 {
-		at := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if at.depth > maxDepth {
-			return true
-		}
-		for _, c := range at.node.Children() {
-			todo = append(todo, level{c, at.depth + 1})
-		}
-	}
-	return false
+	deep := false
+	children(n, func(c ast.Node) { deep = deep || deeper(c, most-1) })
+	return deep
 }
 
 // canonical gives every quoted name the one spelling that SQLite never takes for text: back-quotes.
 func canonical(n ast.Node) {
-	ast.Walk(n, func(n ast.Node) bool {
+	walk(n, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok && id.Quote != ast.QuoteNone {
 			id.Quote, id.Raw = ast.QuoteBack, quote(id.Name)
 		}

@@ -81,28 +81,32 @@ func open(t testing.TB, setup string) *sql.DB {
 
 // query returns the rows of a statement, each as one text.
 func query(db *sql.DB, statement string) ([]string, error) {
+	_, rows, err := read(db, statement)
+	return rows, err
+}
+
+// read also returns the names of the columns.
+func read(db *sql.DB, statement string) (columns, out []string, err error) {
 	rows, err := db.Query(statement)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer rows.Close()
-	columns, err := rows.Columns()
-	if err != nil {
-		return nil, err
+	if columns, err = rows.Columns(); err != nil {
+		return nil, nil, err
 	}
-	var out []string
+	row := make([]any, len(columns))
+	at := make([]any, len(columns))
+	for i := range row {
+		at[i] = &row[i]
+	}
 	for rows.Next() {
-		row := make([]any, len(columns))
-		at := make([]any, len(columns))
-		for i := range row {
-			at[i] = &row[i]
-		}
 		if err := rows.Scan(at...); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		out = append(out, written(row))
 	}
-	return out, rows.Err()
+	return columns, out, rows.Err()
 }
 
 // written writes a row so that 1, 1.0 and "1" are equal, as they are in the recorded rows.
@@ -119,4 +123,14 @@ func written(row []any) string {
 		}
 	}
 	return strings.Join(out, "|")
+}
+
+// table is read with the names of the columns in front, and in no order of the rows.
+func table(db *sql.DB, statement string) ([]string, error) {
+	columns, out, err := read(db, statement)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(out)
+	return append([]string{strings.Join(columns, "|")}, out...), nil
 }

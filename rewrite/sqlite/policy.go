@@ -16,10 +16,20 @@ import (
 	"github.com/schemagate/schemagate/rewrite"
 )
 
+// subject is a table or a SQL view that a policy governs, at a place where a statement reads it.
+type subject struct {
+	schema *rewrite.Schema
+	table  *rewrite.Table
+	names  []string // of the columns that a SQL view's body has for the asker; nil for a base table
+	// inner says that names at the place can mean columns of tables around it. The policy's then say whose they are: one
+	// that the table has lost since the catalog was read must not be taken from there.
+	inner bool
+}
+
 // condition reads SQL of the policy on a table: its names are bound to the table's raw columns and to tables of the
 // catalog, which are written with their schema so that no name of a statement around them can capture them, and its
-// values become literals in the tree. Its faults are the policy's, not the asker's.
-func condition(s *rewrite.Schema, t *rewrite.Table, c rewrite.Condition) (ast.Expr, error) {
+// values become literals in the tree. Faults are the policy's, not the asker's.
+func (sub subject) condition(c rewrite.Condition) (ast.Expr, error) {
 	// Not wrapped: a refusal inside a policy must not pass for one of the asker's statement.
 	fault := func(err error) error { return fmt.Errorf("sqlite: policy %s: %v", c.Rule, err) }
 	var sql strings.Builder
@@ -36,8 +46,16 @@ func condition(s *rewrite.Schema, t *rewrite.Table, c rewrite.Condition) (ast.Ex
 	if tooDeep(e) {
 		return nil, fault(nestedTooDeeply())
 	}
-	r := resolver{schema: s, policy: t, values: c.Values, filled: make([]int, len(c.Values))}
-	root := &scope{sources: []*source{r.raw(t.Ref, t.Ref.Table)}}
+	r := resolver{schema: sub.schema, policy: sub.table, values: c.Values, filled: make([]int, len(c.Values))}
+	own := r.raw(sub.table.Ref, sub.table.Ref.Table)
+	switch {
+	case sub.names != nil:
+		own.rowid = false
+		own.holds = func(c string) bool { return slices.ContainsFunc(sub.names, func(n string) bool { return same(n, c) }) }
+	case sub.inner:
+		r.own = own
+	}
+	root := &scope{sources: []*source{own}}
 	r.expr(&e, root, nil, false)
 	if r.err != nil {
 		return nil, fault(r.err)
@@ -83,8 +101,8 @@ func tableName(t catalog.Ref) *ast.QualifiedName {
 	return &ast.QualifiedName{Schema: ident(schemaName(t.Schema)), Name: ident(t.Table)}
 }
 
-// place puts a value in its place.
-func (r *resolver) place(p *ast.Expr, n *ast.BindParam) {
+// fill puts a value in its place.
+func (r *resolver) fill(p *ast.Expr, n *ast.BindParam) {
 	v, ok := r.value(n)
 	if !ok {
 		return
@@ -184,15 +202,18 @@ func unexpressible(c *rewrite.Column) bool { return c.Mask != nil && c.Mask.Kind
 
 // masked writes what a column reads as. Where it can be done without changing the value, the result is cast to the
 // column's own affinity, so that comparisons convert as they would on a stored column. Left without: constants that do
-// not fit the column's type, partial masks of numbers, and expressions on columns that are no text. Those compare by
-// the type of the value alone, and so do all under a column's own collation.
-func masked(s *rewrite.Schema, t *rewrite.Table, c *rewrite.Column) (ast.Expr, error) {
+// not fit the column's type, partial masks of numbers, and expressions on columns of numbers that may make something else.
+// Those compare by the type of the value alone, and so do all under a column's own collation.
+func (sub subject) masked(c *rewrite.Column) (ast.Expr, error) {
 	affinity := affinityOf(c.Type)
 	var e ast.Expr
 	var err error
 	switch m := c.Mask; m.Kind {
-	case acl.MaskNull:
-		return &ast.Literal{Kind: ast.LitNull, Value: "NULL", Raw: "NULL"}, nil
+	case acl.MaskNull: // columns of a compound, and merged ones, compare by the affinity of the first
+		if affinity == "BLOB" {
+			return null(), nil
+		}
+		return cast(null(), affinity), nil
 	case acl.MaskPartial:
 		e, err = parser.ParseExpr("substr(CAST(" + ident(c.Name).Raw + " AS TEXT), 1, 1) || '***'")
 	case acl.MaskConstant:
@@ -205,15 +226,12 @@ func masked(s *rewrite.Schema, t *rewrite.Table, c *rewrite.Column) (ast.Expr, e
 				return cast(e, affinity), nil
 			}
 		case float64:
-			switch affinity {
-			case "INTEGER":
-				return cast(e, "NUMERIC"), nil // which converts alike and keeps the fraction
-			case "REAL", "NUMERIC", "TEXT":
-				return cast(e, affinity), nil
-			}
+			return castNumber(e, affinity), nil
 		}
 	case acl.MaskExpression:
-		e, err = condition(s, t, m.Expression)
+		if e, err = sub.condition(m.Expression); err == nil && isNumber(e) {
+			return castNumber(e, affinity), nil
+		}
 	default:
 		return nil, fmt.Errorf("sqlite: mask %q of %s is not known", m.Kind, c.Ref)
 	}
@@ -223,7 +241,45 @@ func masked(s *rewrite.Schema, t *rewrite.Table, c *rewrite.Column) (ast.Expr, e
 	return cast(e, affinity), nil
 }
 
+func null() ast.Expr { return &ast.Literal{Kind: ast.LitNull, Value: "NULL", Raw: "NULL"} }
+
 func cast(e ast.Expr, as string) ast.Expr { return &ast.CastExpr{X: e, Type: &ast.TypeName{Name: as}} }
+
+// castNumber gives a number the affinity of a column. INTEGER would take the fraction away, which a stored number keeps;
+// NUMERIC converts alike and does not.
+func castNumber(e ast.Expr, affinity string) ast.Expr {
+	switch affinity {
+	case "INTEGER":
+		return cast(e, "NUMERIC")
+	case "REAL", "NUMERIC", "TEXT":
+		return cast(e, affinity)
+	}
+	return e
+}
+
+// isNumber reports whether an expression makes nothing but numbers and NULL.
+func isNumber(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.Literal:
+		return e.Kind == ast.LitInteger || e.Kind == ast.LitFloat || e.Kind == ast.LitNull
+	case *ast.ParenExpr:
+		return isNumber(e.X)
+	case *ast.UnaryExpr:
+		return e.Op != ast.OpPlus || isNumber(e.X)
+	case *ast.BinaryExpr:
+		return e.Op != ast.OpConcat && e.Op != ast.OpPtr && e.Op != ast.OpPtr2
+	case *ast.CaseExpr:
+		return (e.Else == nil || isNumber(e.Else)) && !slices.ContainsFunc(e.Whens, func(w *ast.CaseWhen) bool { return !isNumber(w.Then) })
+	case *ast.FuncCall:
+		switch lower(e.Name.Name) {
+		case "round", "length", "abs", "instr", "sign", "ceil", "ceiling", "floor", "trunc":
+			return true
+		case "coalesce", "ifnull", "nullif":
+			return !slices.ContainsFunc(e.Args, func(a ast.Expr) bool { return !isNumber(a) })
+		}
+	}
+	return false
+}
 
 // affinityOf is SQLite's rule for the affinity of a declared type.
 func affinityOf(declared string) string {
