@@ -298,7 +298,7 @@ func (q *question) guard() error {
 	if q.answer.SQL == nil {
 		return nil
 	}
-	q.record.SQL = *q.answer.SQL
+	q.record.SQL, q.record.Database = *q.answer.SQL, q.answer.Database
 	schema, err := rewrite.NewSchema(q.view, q.answer.Database)
 	if err != nil {
 		return err

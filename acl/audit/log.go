@@ -25,6 +25,10 @@ var ErrUnavailable = errors.New("the audit is unavailable")
 // Log appends to a log file. Appends that wait at the same time share one write and one fsync. It is safe for
 // concurrent use.
 type Log struct {
+	// Redact, if it is set before the first Append, takes from each record what must not be kept. It must not change
+	// what the record's lists share with the caller's.
+	Redact func(*Record)
+
 	path    string
 	log     *slog.Logger
 	lock    *flock.Flock
@@ -41,7 +45,7 @@ type Log struct {
 type head struct {
 	end  int64
 	seq  uint64
-	hash string
+	hash string // the record's link
 }
 
 // follow returns the place after a record, and an error if it does not belong at h.
@@ -49,7 +53,7 @@ func (h head) follow(r Record, bytes int) (head, error) {
 	if r.Seq != h.seq+1 || r.Prev != h.hash {
 		return h, fmt.Errorf("record %d does not follow record %d", r.Seq, h.seq)
 	}
-	return head{end: h.end + int64(bytes), seq: r.Seq, hash: r.Hash}, nil
+	return head{end: h.end + int64(bytes), seq: r.Seq, hash: r.link()}, nil
 }
 
 type entry struct {
@@ -107,7 +111,7 @@ func (l *Log) start(ctx context.Context) error {
 	return l.catchUp(f, info.Size())
 }
 
-// Append puts a record on disk and returns its ID. It sets Seq, ID, Prev and Hash, and Time if it is zero. When it
+// Append puts a record on disk and returns its ID. It sets Seq, ID, Nonce, Prev and Hash, and Time if it is zero. When it
 // returns without an error the record is durable; after an error, the context's included, the record may or may not
 // be in the log and nothing may be answered. A failed Append leaves the log usable: the next one works as soon as
 // the cause is gone.
@@ -122,6 +126,9 @@ func (l *Log) append(ctx context.Context, r *Record) error {
 	if !slices.Contains(outcomes[:], r.Outcome) {
 		return fmt.Errorf("%q is not an outcome; use one of %q", r.Outcome, outcomes)
 	}
+	if l.Redact != nil {
+		l.Redact(r)
+	}
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -131,7 +138,7 @@ func (l *Log) append(ctx context.Context, r *Record) error {
 	l.mu.Unlock()
 	defer l.pending.Done()
 
-	r.ID = rand.Text()
+	r.ID, r.Nonce = rand.Text(), rand.Text()
 	if r.Time.IsZero() {
 		r.Time = time.Now()
 	}
@@ -287,17 +294,11 @@ func (l *Log) catchUp(f *os.File, size int64) error {
 	damaged := func(err error) error {
 		return fmt.Errorf("%w; verify the log, and keep it as evidence", err)
 	}
-	h := l.head
-	if size < h.end {
-		return damaged(fmt.Errorf("the log was cut from %d to %d bytes while in use", h.end, size))
+	h, err := l.head.find(f, size)
+	if err != nil {
+		return damaged(err)
 	}
-	if h.end > 0 {
-		if is, err := headAt(f, h.end); err != nil {
-			return damaged(fmt.Errorf("record %d: %w", h.seq, err))
-		} else if is != h {
-			return damaged(fmt.Errorf("record %d was replaced while in use", h.seq))
-		}
-	}
+	l.head = h
 	for line, err := range lines(f, h.end, size) {
 		if err != nil {
 			return err
@@ -320,12 +321,53 @@ func (l *Log) catchUp(f *os.File, size int64) error {
 	return nil
 }
 
+// find returns where a head is in a file that may have grown since, or in which a retention has moved it.
+func (h head) find(f io.ReaderAt, size int64) (head, error) {
+	err := h.check(f, size)
+	if err == nil {
+		return h, nil
+	}
+	// A retention ends with a record of itself, so one follows the head; otherwise this is not the file that it was.
+	retained := false
+	for end, bad := lineStart(f, size); bad == nil && end > 0; {
+		var l line
+		if l, bad = lineBefore(f, end); bad != nil {
+			break
+		}
+		r, bad := l.record()
+		if bad != nil || r.Seq < h.seq {
+			break
+		}
+		if r.Seq == h.seq && r.link() == h.hash && retained {
+			return head{end: end, seq: h.seq, hash: h.hash}, nil
+		}
+		retained = retained || r.Retention != nil
+		end = l.start
+	}
+	return h, err
+}
+
+func (h head) check(f io.ReaderAt, size int64) error {
+	if size < h.end {
+		return fmt.Errorf("the log was cut from %d to %d bytes while in use", h.end, size)
+	}
+	if h.end == 0 {
+		return nil
+	}
+	if is, err := headAt(f, h.end); err != nil {
+		return fmt.Errorf("record %d: %w", h.seq, err)
+	} else if is != h {
+		return fmt.Errorf("record %d was replaced while in use", h.seq)
+	}
+	return nil
+}
+
 // setAside moves everything after h to a file of its own.
 func (l *Log) setAside(f *os.File, h head, size int64) error {
 	var aside *os.File
 	for n := 1; aside == nil; n++ {
 		var err error
-		aside, err = os.OpenFile(fmt.Sprintf("%s.torn-%d", l.path, n), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		aside, err = os.OpenFile(fmt.Sprint(l.path, asideMark, n), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -351,6 +393,9 @@ func (l *Log) setAside(f *os.File, h head, size int64) error {
 		"log", l.path, "after", h.seq, "bytes", size-h.end, "aside", aside.Name())
 	return nil
 }
+
+// asideMark stands in the names of the files that setAside makes, between that of the log and a number.
+const asideMark = ".torn-"
 
 // acquire takes a file lock, or gives up when the context ends.
 func acquire(ctx context.Context, lock *flock.Flock, take func() error) error {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -20,8 +21,10 @@ import (
 // Filter selects records. Its zero value selects all.
 type Filter struct {
 	Principal string // who asked, or on whose behalf
+	Tenant    string
 	Object    string // a ref, returned, withheld or read: itself or something in it
 	Outcome   Outcome
+	Code      string    // of the refusal
 	Since     time.Time // inclusive
 	Until     time.Time // exclusive
 	Limit     int       // at most so many, the newest; 0 is no limit
@@ -31,12 +34,14 @@ func (f Filter) matches(r Record) bool {
 	within := func(ref string) bool { return ref == f.Object || strings.HasPrefix(ref, f.Object+".") }
 	return (f.Principal == "" || f.Principal == r.Principal || f.Principal == r.OnBehalfOf) &&
 		(f.Object == "" || slices.ContainsFunc(r.Returned, within) || slices.ContainsFunc(r.Read, within) || slices.ContainsFunc(r.Withheld, within)) &&
+		(f.Tenant == "" || f.Tenant == r.Tenant) &&
 		(f.Outcome == "" || f.Outcome == r.Outcome) &&
+		(f.Code == "" || f.Code == r.Code) &&
 		(f.Since.IsZero() || !r.Time.Before(f.Since)) &&
 		(f.Until.IsZero() || r.Time.Before(f.Until))
 }
 
-// List yields the records of a log that pass the filter, newest first. A damaged line yields an error and the records
+// List yields the records of a log that pass the filter, newest first. A damaged line yields an ErrAltered and the records
 // before it still come; any other error is the last thing that is yielded.
 func List(ctx context.Context, path string, filter Filter) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
@@ -45,7 +50,7 @@ func List(ctx context.Context, path string, filter Filter) iter.Seq2[Record, err
 			var r Record
 			if err == nil {
 				if r, err = line.record(); err != nil {
-					err = fmt.Errorf("list %s: at byte %d: %w; verify the log", path, line.start, err)
+					err = damagedAt(path, line.start, err)
 				}
 			}
 			if err == nil && !filter.matches(r) {
@@ -63,15 +68,58 @@ func List(ctx context.Context, path string, filter Filter) iter.Seq2[Record, err
 	}
 }
 
-// ErrNoRecord is wrapped by Show's error if no whole record has the ID.
+// Each yields what List does, oldest first. The filter's Limit does not apply.
+func Each(ctx context.Context, path string, filter Filter) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		f, size, err := openSettled(ctx, path)
+		if err != nil {
+			yield(Record{}, err)
+			return
+		}
+		defer f.Close()
+		for u, err := range unsealAll(f, 0, size, unseal) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if u.torn {
+				return
+			}
+			if err != nil {
+				yield(Record{}, fmt.Errorf("read %s: %w", path, err))
+				return
+			}
+			if u.err != nil {
+				err = damagedAt(path, u.start, u.err)
+			}
+			if (err != nil || filter.matches(u.record)) && !yield(u.record, err) {
+				return
+			}
+		}
+	}
+}
+
+func damagedAt(path string, start int64, err error) error {
+	return fmt.Errorf("%w: %s, at byte %d: %w; verify it", ErrAltered, path, start, err)
+}
+
+// ErrNoRecord is wrapped by the errors of Show and Prove if no whole record has the ID.
 var ErrNoRecord = errors.New("no such record")
 
 // Show returns the record with an ID.
 func Show(ctx context.Context, path, id string) (Record, error) {
+	_, r, err := find(ctx, path, id)
+	if err != nil {
+		return Record{}, fmt.Errorf("show %q: %w", id, err)
+	}
+	return r, nil
+}
+
+// find returns the record with an ID, and its line.
+func find(ctx context.Context, path, id string) ([]byte, Record, error) {
 	damaged := 0
 	for line, err := range newestFirst(ctx, path) {
 		if err != nil {
-			return Record{}, err
+			return nil, Record{}, err
 		}
 		if !bytes.Contains(line.text, []byte(id)) { // IDs need no escapes
 			continue
@@ -80,13 +128,13 @@ func Show(ctx context.Context, path, id string) (Record, error) {
 		if err != nil {
 			damaged++
 		} else if r.ID == id {
-			return r, nil
+			return line.text, r, nil
 		}
 	}
 	if damaged > 0 {
-		return Record{}, fmt.Errorf("show %q: %w, but a damaged line names it; verify the log", id, ErrNoRecord)
+		return nil, Record{}, fmt.Errorf("%w, but a damaged line names it; verify the log", ErrNoRecord)
 	}
-	return Record{}, fmt.Errorf("show %q: %w in %s", id, ErrNoRecord, path)
+	return nil, Record{}, fmt.Errorf("%w in %s", ErrNoRecord, path)
 }
 
 // line is one line of a log, without its newline.
@@ -98,15 +146,15 @@ type line struct {
 }
 
 func (l line) record() (Record, error) {
-	r, _, err := l.unseal()
+	r, _, err := l.unseal(unseal)
 	return r, err
 }
 
-func (l line) unseal() (r Record, want string, err error) {
+func (l line) unseal(by func([]byte) (Record, string, error)) (r Record, want string, err error) {
 	if l.long {
 		return r, "", errLongLine
 	}
-	return unseal(l.text)
+	return by(l.text)
 }
 
 // damaged reports whether a torn line cannot come from a write that was cut short: such a write has nothing after a
@@ -153,6 +201,74 @@ func lines(f io.ReaderAt, start, end int64) iter.Seq2[line, error] {
 	}
 }
 
+// unsealed is a line with what is in it.
+type unsealed struct {
+	line
+	record Record
+	want   string // the hash that it ought to have
+	err    error
+}
+
+// unsealAll yields the lines between two offsets as lines does, decoded on all processors by unseal or unsealLink.
+func unsealAll(f io.ReaderAt, start, end int64, by func([]byte) (Record, string, error)) iter.Seq2[unsealed, error] {
+	type batch struct {
+		lines []unsealed
+		bytes int
+		err   error
+		done  chan struct{}
+	}
+	const enough, bytes = 512, 1 << 20
+	return func(yield func(unsealed, error) bool) {
+		queue := make(chan *batch, 2*runtime.GOMAXPROCS(0))
+		stop := make(chan struct{})
+		defer close(stop)
+		go func() {
+			defer close(queue)
+			b := &batch{done: make(chan struct{})}
+			send := func() bool {
+				go func(b *batch) {
+					defer close(b.done)
+					for i := range b.lines {
+						if u := &b.lines[i]; !u.torn {
+							u.record, u.want, u.err = u.unseal(by)
+						}
+					}
+				}(b)
+				select {
+				case queue <- b:
+				case <-stop:
+					return false
+				}
+				b = &batch{done: make(chan struct{}), lines: make([]unsealed, 0, enough)}
+				return true
+			}
+			for l, err := range lines(f, start, end) {
+				if err != nil {
+					b.err = err
+					break
+				}
+				b.lines = append(b.lines, unsealed{line: l})
+				if b.bytes += len(l.text); (len(b.lines) == enough || b.bytes >= bytes) && !send() {
+					return
+				}
+			}
+			send()
+		}()
+		for b := range queue {
+			<-b.done
+			for _, u := range b.lines {
+				if !yield(u, nil) {
+					return
+				}
+			}
+			if b.err != nil {
+				yield(unsealed{}, b.err)
+				return
+			}
+		}
+	}
+}
+
 // newestFirst yields the whole lines of a log in reverse.
 func newestFirst(ctx context.Context, path string) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
@@ -189,7 +305,7 @@ func headAt(f io.ReaderAt, end int64) (head, error) {
 		return head{}, err
 	}
 	r, err := l.record()
-	return head{end: end, seq: r.Seq, hash: r.Hash}, err
+	return head{end: end, seq: r.Seq, hash: r.link()}, err
 }
 
 // lineBefore reads the line whose newline is the byte before end.

@@ -45,7 +45,7 @@ type dialect interface {
 }
 
 func dialects() []dialect {
-	return []dialect{mysql.New(), postgres.New(), sqlite.New(), tsql.New()}
+	return append([]dialect{mysql.New(), postgres.New(), sqlite.New(), tsql.New()}, tagged()...)
 }
 
 // dialectNames returns the names of the dialects that have a guard, sorted.
@@ -74,6 +74,7 @@ type options struct {
 	as      string
 	person  string // that the asker acts for
 	audit   string
+	redact  string
 	json    bool
 	// These are of questions alone.
 	strategy, ranker string
@@ -91,6 +92,7 @@ func (o *options) askerFlags(c *cobra.Command) {
 	f.StringVar(&o.as, "as", "", "principal who asks")
 	f.StringVar(&o.person, "on-behalf-of", "", "person that the principal, a service account, asks for")
 	f.StringVar(&o.audit, "audit", "", "audit log to append to (default in the user's state directory)")
+	f.StringVar(&o.redact, "redact", "", "key file; the audit log keeps keyed hashes of the literals in questions and statements instead of them")
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
 }
 
@@ -323,7 +325,17 @@ func (o *options) openAudit(ctx context.Context) (*audit.Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	return audit.Open(ctx, path, slog.Default())
+	log, err := audit.Open(ctx, path, slog.Default())
+	if err != nil || o.redact == "" {
+		return log, err
+	}
+	redactor, err := audit.OpenRedactor(o.redact)
+	if err != nil {
+		log.Close()
+		return nil, err
+	}
+	log.Redact = redactor.Redact
+	return log, nil
 }
 
 // progress tells on w what is going on, once it has gone on for two seconds and then at most once a second.

@@ -20,12 +20,19 @@ import (
 type value struct {
 	from []catalog.Ref // the columns of base tables that it is made of
 	made rewrite.Transform
-	// void says that it is NULL on a row that comes of a hidden one, if the wrappers show nothing of hidden rows. late
-	// says that the engine cannot compute it before it has asked the row filters. tame says that it is written out and
-	// too ordinary for arithmetic on dates to fail; span is the sum of the numbers in it.
-	void, late, tame bool
-	span             int64
+	// void holds the reads of filtered tables for which it is NULL where the row is a hidden one, if the wrappers show nothing
+	// of those. late holds the reads whose row filters the engine must have asked before it can compute the value. tame says
+	// that it is written out and too ordinary for arithmetic on dates to fail; span is the sum of the numbers in it.
+	void, late reads
+	tame       bool
+	span       int64
 }
+
+// reads is a set of places where a filtered table is read: the bits of their numbers.
+type reads uint64
+
+// maxReads is how many of them a statement may have, a CTE's as often as it is read.
+const maxReads = 64
 
 // scan is a place where a base table is read.
 type scan struct {
@@ -48,9 +55,10 @@ type use struct {
 
 // around is what surrounds an expression.
 type around struct {
-	at      int  // the nearest place in the text that is known
-	exposed bool // rows of a filtered table pass here before anything that keeps hidden ones back for certain
-	filter  bool // it decides which rows there are
+	at      int   // the nearest place in the text that is known
+	exposed reads // whose rows pass here before anything that keeps hidden ones back for certain
+	outer   reads // of those, the ones for a row of which this subquery is evaluated
+	filter  bool  // it decides which rows there are
 }
 
 // reader reads a resolved statement: what it reads, what its columns are made of, and whether an error of it could tell
@@ -59,8 +67,10 @@ type around struct {
 // No construct of BigQuery is documented to keep an expression from being evaluated on rows that a filter beneath it will
 // drop. What is documented is that IF evaluates only the branch that it takes. So where an expression can fail, the
 // wrapper of a filtered table passes each column through IF(<row filter>, column, NULL): on a hidden row an expression sees
-// NULLs whatever the engine makes of the order. That holds for functions that return NULL for NULL. An expression that can
-// fail on such a row all the same is refused, and its SAFE form suggested.
+// NULLs whatever the engine makes of the order. That saves functions that return NULL for NULL, if for each filtered table
+// whose rows are joined here one of the arguments comes of it: a row that passed may be joined with one that will not.
+// What stands on an aggregate or a window of such rows cannot come too early either. Any other expression that can fail is
+// refused, and its SAFE form suggested.
 type reader struct {
 	names    *names
 	columns  map[int32]value
@@ -70,6 +80,7 @@ type reader struct {
 	named    map[string][]int // where each name stands in the text, in lower case
 	stars    []int
 	scans    []scan
+	filtered int // reads that were numbered
 	mentions []mention
 	filters  []use
 	barred   bool
@@ -81,7 +92,7 @@ type reader struct {
 // cte is a query that others read by name.
 type cte struct {
 	columns []value
-	exposed bool
+	exposed reads
 }
 
 func readStatement(r *resolved, query *node) (*reader, error) {
@@ -186,11 +197,43 @@ func (r *reader) at(n googlesql.ResolvedNode, in around) around {
 	return in
 }
 
-// scan reads a scan. It reports whether rows come out of it that a row filter may still have to drop, in the order in which
-// an engine may choose to work.
-func (r *reader) scan(n googlesql.ResolvedScanNode, in around) bool {
+// number numbers a read of a filtered table.
+func (r *reader) number() reads {
+	if r.filtered >= maxReads && r.err == nil {
+		r.err = tooLarge(fmt.Sprintf("it reads filtered tables at more than %d places", maxReads))
+	}
+	r.filtered++
+	return 1 << ((r.filtered - 1) % maxReads)
+}
+
+// again is a CTE at one of the places where it is read: its rows there are others than those at the next.
+func (r *reader) again(c cte) cte {
+	moved := map[reads]reads{}
+	move := func(set reads) (out reads) {
+		for bit := reads(1); bit != 0; bit <<= 1 {
+			if set&bit == 0 {
+				continue
+			}
+			if moved[bit] == 0 {
+				moved[bit] = r.number()
+			}
+			out |= moved[bit]
+		}
+		return out
+	}
+	out := cte{exposed: move(c.exposed)}
+	for _, v := range c.columns {
+		v.void, v.late = move(v.void&c.exposed), move(v.late&c.exposed)
+		out.columns = append(out.columns, v)
+	}
+	return out
+}
+
+// scan reads a scan. It returns the reads whose rows come out of it though a row filter may still have to drop them, in the
+// order in which an engine may choose to work.
+func (r *reader) scan(n googlesql.ResolvedScanNode, in around) reads {
 	if r.err != nil || n == nil {
-		return false
+		return 0
 	}
 	in = r.at(n, in)
 	in.filter = false
@@ -216,7 +259,7 @@ func (r *reader) scan(n googlesql.ResolvedScanNode, in around) bool {
 	case *googlesql.ResolvedJoinScan:
 		left := r.scan(must(r, n.LeftScan), in)
 		right := r.scan(must(r, n.RightScan), in)
-		in.exposed = left || right
+		in.exposed = left | right
 		in.filter = true
 		if e := must(r, n.JoinExpr); e != nil {
 			r.expr(e, in)
@@ -225,15 +268,14 @@ func (r *reader) scan(n googlesql.ResolvedScanNode, in around) bool {
 	case *googlesql.ResolvedArrayScan:
 		return r.array(n, in)
 	case *googlesql.ResolvedAggregateScan:
-		r.aggregate(n, in)
-		return false
+		return r.aggregate(n, in)
 	case *googlesql.ResolvedAnalyticScan:
 		in.exposed = r.scan(must(r, n.InputScan), in)
 		for _, g := range must(r, n.FunctionGroupList) {
 			window := r.below(g, in)
 			for _, f := range must(r, g.AnalyticFunctionList) {
 				v := r.expr(must(r, f.Expr), in)
-				v.from = merge(v.from, window)
+				v.from, v.late = merge(v.from, window), in.exposed&^in.outer // a window is of rows that passed
 				r.columns[r.id(must(r, f.Column))] = v
 			}
 		}
@@ -247,15 +289,16 @@ func (r *reader) scan(n googlesql.ResolvedScanNode, in around) bool {
 	case *googlesql.ResolvedLimitOffsetScan:
 		return r.scan(must(r, n.InputScan), in)
 	case *googlesql.ResolvedSetOperationScan:
-		var columns []value
-		exposed := false
+		var all cte
 		for i, item := range must(r, n.InputItemList) {
-			got, out := r.item(item, in)
-			columns = unite(columns, got, i == 0)
-			exposed = exposed || out
+			got := r.item(item, in)
+			if i > 0 {
+				got = unite(all, got)
+			}
+			all = got
 		}
-		r.define(n.ColumnList, columns)
-		return exposed
+		r.define(n.ColumnList, all.columns)
+		return all.exposed
 	case *googlesql.ResolvedWithScan:
 		for _, e := range must(r, n.WithEntryList) {
 			query := must(r, e.WithSubquery)
@@ -268,62 +311,62 @@ func (r *reader) scan(n googlesql.ResolvedScanNode, in around) bool {
 		if !ok && r.err == nil {
 			r.fail(n)
 		}
+		c = r.again(c)
 		r.define(n.ColumnList, c.columns)
-		return c.exposed || in.exposed
+		return c.exposed | in.exposed
 	case *googlesql.ResolvedRecursiveScan:
-		columns, exposed := r.item(must(r, n.NonRecursiveTerm), in)
+		all := r.item(must(r, n.NonRecursiveTerm), in)
 		for range 2 { // a column may take the value of another one round later
-			r.loops = append(r.loops, cte{columns, exposed})
-			got, out := r.item(must(r, n.RecursiveTerm), in)
+			r.loops = append(r.loops, all)
+			got := r.item(must(r, n.RecursiveTerm), in)
 			r.loops = r.loops[:len(r.loops)-1]
-			columns = unite(slices.Clone(columns), got, false)
-			exposed = exposed || out
+			all = unite(all, got)
 		}
-		r.define(n.ColumnList, columns)
-		return exposed
+		r.define(n.ColumnList, all.columns)
+		return all.exposed
 	case *googlesql.ResolvedRecursiveRefScan:
 		if len(r.loops) == 0 {
 			r.fail(n)
-			return false
+			return 0
 		}
-		loop := r.loops[len(r.loops)-1]
+		loop := r.again(r.loops[len(r.loops)-1])
 		r.define(n.ColumnList, loop.columns)
-		return loop.exposed || in.exposed
+		return loop.exposed | in.exposed
 	}
 	r.fail(n)
-	return false
+	return 0
 }
 
 // item reads one input of a set operation.
-func (r *reader) item(n *googlesql.ResolvedSetOperationItem, in around) ([]value, bool) {
+func (r *reader) item(n *googlesql.ResolvedSetOperationItem, in around) cte {
 	if r.err != nil || n == nil {
-		return nil, false
+		return cte{}
 	}
-	exposed := r.scan(must(r, n.Scan), in)
-	var columns []value
+	out := cte{exposed: r.scan(must(r, n.Scan), in)}
 	for _, id := range r.ids(n.OutputColumnList) {
 		r.mention(id, in.at)
-		columns = append(columns, r.columns[id])
+		out.columns = append(out.columns, r.columns[id])
 	}
-	return columns, exposed
+	return out
 }
 
-// unite makes columns of those of two inputs.
-func unite(columns, more []value, first bool) []value {
-	if first {
-		return more
-	}
-	for i := range columns {
-		if i < len(more) {
-			columns[i] = together(columns[i], more[i])
+// unite puts the rows of two inputs together. What holds of a read in one of them holds of it in all, if the others have no
+// rows of it.
+func unite(a, b cte) cte {
+	out := cte{exposed: a.exposed | b.exposed}
+	for i, v := range a.columns {
+		if i >= len(b.columns) {
+			break
 		}
+		w := b.columns[i]
+		out.columns = append(out.columns, value{
+			from: merge(v.from, w.from),
+			made: further(v.made, w.made),
+			void: (v.void | out.exposed&^a.exposed) & (w.void | out.exposed&^b.exposed),
+			late: (v.late | out.exposed&^a.exposed) & (w.late | out.exposed&^b.exposed),
+		})
 	}
-	return columns
-}
-
-// together is a value that is one or the other.
-func together(a, b value) value {
-	return value{from: merge(a.from, b.from), made: further(a.made, b.made), void: a.void && b.void, late: a.late && b.late}
+	return out
 }
 
 func merge(a, b []catalog.Ref) []catalog.Ref {
@@ -371,30 +414,34 @@ func (r *reader) define(list func() ([]*googlesql.ResolvedColumn, error), column
 	}
 }
 
-func (r *reader) table(n *googlesql.ResolvedTableScan, in around) bool {
+func (r *reader) table(n *googlesql.ResolvedTableScan, in around) reads {
 	t := must(r, n.Table)
 	if r.err != nil {
-		return false
+		return 0
 	}
 	src, ok := r.names.source[must(r, t.Name)]
 	if !ok {
 		r.fail(n)
-		return false
+		return 0
 	}
 	if here := (scan{src.table, in.at}); !slices.Contains(r.scans, here) { // a recursive term is read twice
 		r.scans = append(r.scans, here)
 	}
 	r.mentions = append(r.mentions, mention{table: src.table, at: in.at})
+	var own reads
+	if src.table.Protected {
+		own = r.number()
+	}
 	at := must(r, n.ColumnIndexList)
 	for i, id := range r.ids(n.ColumnList) {
 		c := src.columns[at[i]]
-		r.columns[id] = value{from: []catalog.Ref{c.Ref}, made: rewrite.Identity, void: src.table.Protected}
+		r.columns[id] = value{from: []catalog.Ref{c.Ref}, made: rewrite.Identity, void: own}
 		r.stored[id] = mention{table: src.table, column: c}
 	}
-	return src.table.Protected || in.exposed
+	return own | in.exposed
 }
 
-func (r *reader) array(n *googlesql.ResolvedArrayScan, in around) bool {
+func (r *reader) array(n *googlesql.ResolvedArrayScan, in around) reads {
 	exposed := in.exposed
 	if input := must(r, n.InputScan); input != nil {
 		exposed = r.scan(input, in)
@@ -403,11 +450,14 @@ func (r *reader) array(n *googlesql.ResolvedArrayScan, in around) bool {
 	var of value
 	for _, e := range must(r, n.ArrayExprList) {
 		v := r.expr(e, in)
-		of = value{from: merge(of.from, v.from), late: of.late || v.late || v.void, made: further(of.made, v.made)}
+		of = value{from: merge(of.from, v.from), void: of.void | v.void, late: of.late | v.late, made: further(of.made, v.made)}
+	}
+	if len(must(r, n.ArrayExprList)) > 1 {
+		r.fail(n)
 	}
 	of.made = further(of.made, rewrite.Transformation)
 	for _, id := range r.ids(n.ElementColumnList) {
-		r.columns[id] = of // of a NULL there are no elements
+		r.columns[id] = of // of a NULL there are no elements, or one that is NULL
 	}
 	if offset := must(r, n.ArrayOffsetColumn); offset != nil {
 		r.columns[r.id(must(r, offset.Column))] = of
@@ -419,21 +469,22 @@ func (r *reader) array(n *googlesql.ResolvedArrayScan, in around) bool {
 	return exposed
 }
 
-func (r *reader) aggregate(n *googlesql.ResolvedAggregateScan, in around) {
+func (r *reader) aggregate(n *googlesql.ResolvedAggregateScan, in around) reads {
 	in.exposed = r.scan(must(r, n.InputScan), in)
 	for _, c := range must(r, n.GroupByList) {
-		r.compute(c, in)
-		id := r.id(must(r, c.Column))
-		v := r.columns[id]
-		v.late = true // there are no groups before there are rows
-		r.columns[id] = v
+		r.compute(c, in) // what is computed of a key can be computed before the rows are grouped
 	}
 	for _, c := range must(r, n.AggregateList) {
 		r.compute(c, in)
+		id := r.id(must(r, c.Column))
+		v := r.columns[id]
+		v.late = in.exposed &^ in.outer // there are no groups before there are rows
+		r.columns[id] = v
 	}
 	for _, g := range must(r, n.GroupingCallList) {
-		r.columns[r.id(must(r, g.OutputColumn))] = value{made: rewrite.Aggregation, late: true}
+		r.columns[r.id(must(r, g.OutputColumn))] = value{made: rewrite.Aggregation, late: in.exposed &^ in.outer}
 	}
+	return in.exposed
 }
 
 // computed is a column with the expression that makes it.
@@ -523,7 +574,7 @@ func (r *reader) expr(n googlesql.ResolvedExprNode, in around) value {
 		out := value{made: rewrite.Transformation}
 		for _, f := range must(r, n.FieldList) {
 			v := r.expr(f, in)
-			out.from, out.made, out.late = merge(out.from, v.from), further(out.made, v.made), out.late || v.late
+			out.from, out.made, out.late = merge(out.from, v.from), further(out.made, v.made), out.late|v.late
 		}
 		return out
 	case *googlesql.ResolvedGetStructField:
@@ -573,10 +624,14 @@ func (r *reader) literal(n *googlesql.ResolvedLiteral) value {
 	if r.err != nil {
 		return value{}
 	}
-	out := value{made: rewrite.Transformation, void: must(r, v.IsNull)}
+	out := value{made: rewrite.Transformation}
+	null := must(r, v.IsNull)
+	if null {
+		out.void = ^reads(0)
+	}
 	kind := must(r, v.TypeKind)
 	switch {
-	case out.void || r.err != nil:
+	case null || r.err != nil:
 	case kind == googlesql.TypeKindTypeInt64:
 		out.span = must(r, v.Int64Value)
 		out.tame = -ordinary <= out.span && out.span <= ordinary
@@ -593,7 +648,7 @@ func (r *reader) literal(n *googlesql.ResolvedLiteral) value {
 
 func (r *reader) call(n googlesql.ResolvedExprNode, f *googlesql.ResolvedFunctionCallBase, in around) value {
 	out := value{made: rewrite.Transformation, tame: true}
-	void := false
+	var void reads
 	arguments := must(r, f.ArgumentList)
 	if must(r, f.GenericArgumentListSize) > 0 {
 		r.fail(n)
@@ -602,7 +657,7 @@ func (r *reader) call(n googlesql.ResolvedExprNode, f *googlesql.ResolvedFunctio
 	for _, a := range arguments {
 		v := r.expr(a, in)
 		out.from, out.made = merge(out.from, v.from), further(out.made, v.made)
-		out.late, void = out.late || v.late, void || v.void
+		out.late, void = out.late|v.late, void|v.void
 		out.tame, out.span = out.tame && v.tame, out.span+v.span
 	}
 	out.tame = out.tame && out.span <= ordinary
@@ -615,14 +670,16 @@ func (r *reader) call(n googlesql.ResolvedExprNode, f *googlesql.ResolvedFunctio
 	safe := must(r, f.ErrorMode) == googlesql.ResolvedFunctionCallBaseEnums_ErrorModeSafeErrorMode
 	switch {
 	case risk == late:
-		return value{from: out.from, made: rewrite.Aggregation, late: true}
-	case safe, risk == contained, risk == absorbing, !in.exposed, out.late, out.tame && tameFunctions[name], r.settled(name, arguments):
-	case risk == failing && void:
+		return value{from: out.from, made: rewrite.Aggregation} // whoever knows of what rows says how late
+	case safe, risk == contained, risk == absorbing, in.exposed&^out.late == 0, out.tame && tameFunctions[name], r.settled(name, arguments):
+	case risk == failing && in.exposed&^(out.late|void) == 0:
 		r.barred = true
 	default:
 		r.risk(name, in)
 	}
-	out.void = void && (risk == failing || risk == contained)
+	if risk == failing || risk == contained {
+		out.void = void
+	}
 	out.tame = out.tame && tameFunctions[name]
 	return out
 }
@@ -670,8 +727,8 @@ func (r *reader) cast(n *googlesql.ResolvedCast, in around) value {
 		return v
 	}
 	switch {
-	case must(r, n.ReturnNullOnError), !in.exposed, v.late, widening(must(r, from.Kind), must(r, to.Kind)):
-	case v.void:
+	case must(r, n.ReturnNullOnError), in.exposed&^v.late == 0, widening(must(r, from.Kind), must(r, to.Kind)):
+	case in.exposed&^(v.late|v.void) == 0:
 		r.barred = true
 	default:
 		r.risk("CAST", in)
@@ -705,7 +762,10 @@ func widening(from, to googlesql.TypeKind) bool {
 
 func (r *reader) subquery(n *googlesql.ResolvedSubqueryExpr, in around) value {
 	inner := in
-	inner.exposed = in.exposed && len(must(r, n.ParameterList)) > 0 // else it does not depend on the row
+	if must(r, n.ParameterListSize) == 0 { // it does not depend on the row
+		inner.exposed = 0
+	}
+	inner.outer = inner.exposed
 	kind := must(r, n.SubqueryType)
 	query := must(r, n.Subquery)
 	r.scan(query, inner)
@@ -719,7 +779,7 @@ func (r *reader) subquery(n *googlesql.ResolvedSubqueryExpr, in around) value {
 	switch kind {
 	case googlesql.ResolvedSubqueryExprEnums_SubqueryTypeScalar:
 		out.made = further(out.made, rewrite.Transformation)
-		if in.exposed && !r.single(query) {
+		if in.exposed != 0 && !r.single(query) {
 			r.many(in)
 		}
 		if in.filter {

@@ -12,7 +12,7 @@ import (
 // operators are the risks of what the analyzer calls functions and the asker writes as syntax.
 var operators = map[string]risk{
 	"$equal": contained, "$not_equal": contained, "$less": contained, "$less_or_equal": contained, "$greater": contained,
-	"$greater_or_equal": contained, "$between": contained, "$not": contained, "$in": contained, "$in_array": contained,
+	"$greater_or_equal": contained, "$not": contained, "$between": absorbing, "$in": absorbing, "$in_array": absorbing,
 	"$and": absorbing, "$or": absorbing, "$is_null": absorbing, "$is_true": absorbing, "$is_false": absorbing,
 	"$is_distinct_from": absorbing, "$is_not_distinct_from": absorbing,
 	"$case_no_value": absorbing, "$case_with_value": absorbing, "$make_array": absorbing,
@@ -37,8 +37,8 @@ var signs = map[string]string{
 const brittle risk = absorbing + 1
 
 // mixed are functions that make a value of a NULL, and can fail all the same.
-var mixed = words(`format to_json to_json_string json_array json_object json_set json_remove json_strip_nulls json_keys range array_concat
-	array_to_string generate_array generate_date_array generate_timestamp_array hll_count.extract contains_substr rand generate_uuid
+var mixed = words(`format to_json to_json_string json_array json_object json_set json_array_append json_array_insert json_remove json_strip_nulls json_keys range array_concat
+	array_to_string generate_array generate_date_array generate_timestamp_array hll_count.extract rand generate_uuid
 	current_date current_datetime current_time string bool int64 float64 lax_int64 lax_float64 lax_bool lax_string`)
 
 // tameFunctions do not fail on ordinary numbers of days and the like.
@@ -64,6 +64,9 @@ func words(s string) map[string]bool {
 func riskOf(name string, arguments []googlesql.ResolvedExprNode) risk {
 	if strings.HasPrefix(name, "current_") && len(arguments) == 0 {
 		return absorbing
+	}
+	if functions[name] == late {
+		return late
 	}
 	if mixed[name] && len(arguments) > 0 || strings.HasPrefix(name, "st_") {
 		return brittle
