@@ -27,8 +27,9 @@ const (
 	databaseAgainFeatures = 20
 )
 
-// The first bytes of an encoded model. The last of them is the version, which changes with the features.
-const magic = "SGRK\x05"
+// The first bytes of an encoded model. The last of them is the version, which changes with the features and with what the
+// parts tell.
+const magic = "SGRK\x06"
 
 // Name tells the model from others, by what it holds.
 func (m *Model) Name() string {
@@ -89,8 +90,7 @@ func (m *Model) UnmarshalBinary(data []byte) error {
 // doubt flattens the probabilities of databases: on catalogs unlike those that it learned from, a model is too sure.
 const doubt = 0.7
 
-// databases judges the best databases. The answer lies in one of them or in none, so their probabilities are brought
-// down to a sum of 1 where they exceed it.
+// databases judges the best databases.
 func (m *Model) databases(sc *scene) judged {
 	p := make([]float64, min(judgedDatabases, len(sc.databases)))
 	features := make([]row, len(p))
@@ -101,17 +101,16 @@ func (m *Model) databases(sc *scene) judged {
 	return exclusive(p)
 }
 
-// exclusive is what is thought of things of which at most one can be meant.
+// exclusive is what is thought of things of which one is meant, by what a model of choices says of each: their odds tell
+// how much likelier one is than another.
 func exclusive(p []float64) judged {
 	sum := 0.0
-	for i := range p {
-		p[i] = math.Pow(p[i], doubt)
+	for i, x := range p {
+		p[i] = math.Pow(x/max(1-x, leastChance*leastChance), doubt)
 		sum += p[i]
 	}
-	if sum > 1 {
-		for i := range p {
-			p[i] /= sum
-		}
+	for i := range p {
+		p[i] /= sum
 	}
 	return newJudged(p)
 }

@@ -156,9 +156,7 @@ func (t *trainer) stage(what stage, features int, rows func(*boost.Rows, *scene,
 			rows(&got, newScene(b, t.shapes[i]), e.Led(b), &t.models[own], rand.New(rand.NewPCG(t.seed, uint64(i)<<32|uint64(j))))
 			for k := range sets {
 				if k != own {
-					sets[k].Values = append(sets[k].Values, got.Values...)
-					sets[k].Labels = append(sets[k].Labels, got.Labels...)
-					sets[k].Weights = append(sets[k].Weights, got.Weights...)
+					sets[k].Append(&got)
 				}
 			}
 		}
@@ -175,8 +173,25 @@ func (t *trainer) stage(what stage, features int, rows func(*boost.Rows, *scene,
 }
 
 func (t *trainer) databaseRows(into *boost.Rows, sc *scene, e *Example, _ *Model, _ *rand.Rand) {
-	for i, d := range sc.databases[:min(judgedDatabases, len(sc.databases))] {
-		into.Add(sc.databaseFeatures(i), d.Name == e.Database, 1)
+	rows := make([]row, min(judgedDatabases, len(sc.databases)))
+	for i := range rows {
+		rows[i] = sc.databaseFeatures(i)
+	}
+	chooseDatabase(into, sc, e, rows)
+}
+
+// chooseDatabase adds the choice between the judged databases, if the example's is one of them.
+func chooseDatabase(into *boost.Rows, sc *scene, e *Example, features []row) {
+	answer := -1
+	rows := make([][]float32, len(features))
+	for i, r := range features {
+		rows[i] = r
+		if sc.databases[i].Name == e.Database {
+			answer = i
+		}
+	}
+	if answer >= 0 {
+		into.Choose(rows, answer)
 	}
 }
 
@@ -223,7 +238,5 @@ func (t *trainer) databaseAgainRows(into *boost.Rows, sc *scene, e *Example, m *
 	tables := m.tables(sc, databases)
 	list, columns := m.columns(sc, databases, tables)
 	tables = m.tablesAgain(sc, tables, list, columns)
-	for i, features := range sc.databaseAgainFeatures(databases, tables, list, columns) {
-		into.Add(features, sc.databases[i].Name == e.Database, 1)
-	}
+	chooseDatabase(into, sc, e, sc.databaseAgainFeatures(databases, tables, list, columns))
 }

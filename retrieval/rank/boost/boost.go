@@ -59,11 +59,29 @@ type Rows struct {
 	Values   []float32 // row after row
 	Labels   []bool
 	Weights  []float32 // what each row counts, above 0
+	// Choices are the numbers of rows, one choice after the other, of which exactly one is yes (a conditional logit). A
+	// model of choices learns which row of a choice is likelier, so only the odds of rows of the same choice compare.
+	// Without any, each row is yes or no by itself.
+	Choices []int
 }
 
 // Add appends a row.
 func (r *Rows) Add(values []float32, label bool, weight float32) {
 	r.Values, r.Labels, r.Weights = append(r.Values, values...), append(r.Labels, label), append(r.Weights, weight)
+}
+
+// Choose appends a choice: rows of which one is the answer.
+func (r *Rows) Choose(rows [][]float32, answer int) {
+	for i, values := range rows {
+		r.Add(values, i == answer, 1)
+	}
+	r.Choices = append(r.Choices, len(rows))
+}
+
+// Append appends what another has.
+func (r *Rows) Append(o *Rows) {
+	r.Values, r.Labels, r.Weights = append(r.Values, o.Values...), append(r.Labels, o.Labels...), append(r.Weights, o.Weights...)
+	r.Choices = append(r.Choices, o.Choices...)
 }
 
 // Len returns the number of rows.
@@ -87,6 +105,28 @@ func (r *Rows) validate() error {
 		if !(w > 0) || math.IsInf(float64(w), 0) {
 			return fmt.Errorf("boost: row %d has the weight %v; give one above 0", i, w)
 		}
+	}
+	if len(r.Choices) == 0 {
+		return nil
+	}
+	rest := r.Labels
+	for i, n := range r.Choices {
+		if n < 1 || n > len(rest) {
+			return fmt.Errorf("boost: choice %d is of %d rows where %d are left; give it those that it has", i, n, len(rest))
+		}
+		answers := 0
+		for _, yes := range rest[:n] {
+			if yes {
+				answers++
+			}
+		}
+		if answers != 1 {
+			return fmt.Errorf("boost: choice %d has %d answers; give one", i, answers)
+		}
+		rest = rest[n:]
+	}
+	if len(rest) > 0 {
+		return fmt.Errorf("boost: %d rows are in no choice; give all or none a choice", len(rest))
 	}
 	return nil
 }
@@ -321,8 +361,9 @@ func hang(t *tree, l *leaf, child int16) {
 // prepare draws what the next tree sees, and computes what is left to explain.
 func (g *grower) prepare() {
 	g.order = g.order[:0]
+	chances := g.chances()
 	for i, w := range g.rows.Weights {
-		p := float32(sigmoid(float64(g.scores[i])))
+		p := chances[i]
 		d := p
 		if g.rows.Labels[i] {
 			d = p - 1
@@ -335,6 +376,30 @@ func (g *grower) prepare() {
 	g.picked = g.random.Perm(g.rows.Features)
 	g.picked = g.picked[:int(math.Ceil(g.config.FeatureShare*float64(g.rows.Features)))]
 	slices.Sort(g.picked)
+}
+
+// chances returns how likely each row is thought to be yes: by itself, or among the rows of its choice.
+func (g *grower) chances() []float32 {
+	out := make([]float32, len(g.scores))
+	if len(g.rows.Choices) == 0 {
+		for i, x := range g.scores {
+			out[i] = float32(sigmoid(float64(x)))
+		}
+		return out
+	}
+	from := 0
+	for _, n := range g.rows.Choices {
+		scores, sum := g.scores[from:from+n], 0.0
+		most := slices.Max(scores)
+		for _, x := range scores {
+			sum += math.Exp(float64(x - most))
+		}
+		for i, x := range scores {
+			out[from+i] = float32(math.Exp(float64(x-most)) / sum)
+		}
+		from += n
+	}
+	return out
 }
 
 // sum fills the cells of a part of the order, Bins to a feature.

@@ -42,6 +42,7 @@ func main() {
 	flag.IntVar(&r.questions, "questions", 120, "questions to learn from in each catalog")
 	flag.Float64Var(&r.twinned, "twins", 0.3, "share of the catalogs in which every database has several editions")
 	flag.Float64Var(&r.merged, "merged", 0.3, "share of the catalogs whose databases are schemas of larger ones")
+	flag.Float64Var(&r.large, "large", 0.3, "share of the catalogs in which some databases are very large and questions long; they are not merged or twinned otherwise")
 	flag.IntVar(&r.every, "every", 2, "measure on every so manyth question")
 	flag.Uint64Var(&r.seed, "seed", 1, "of all that is drawn")
 	transfer := flag.Bool("transfer", true, "learn from one set and measure on the other")
@@ -59,7 +60,7 @@ func main() {
 type recipe struct {
 	bench, out                 string
 	catalogs, questions, every int
-	twinned, merged            float64
+	twinned, merged, large     float64
 	seed                       uint64
 	config                     boost.Config
 	start                      time.Time
@@ -158,7 +159,7 @@ func (r *recipe) learn(ctx context.Context, allowed func(db string) bool, from .
 }
 
 func (r *recipe) measureAll(ctx context.Context, set, from string, m *rank.Model) error {
-	settings := []string{"", namesOnly, inEditions, inGroups, amongAll}
+	settings := []string{"", namesOnly, inEditions, inGroups, amongAll, besideLarge}
 	switch set {
 	case "spider_train":
 		settings = append(settings, inGerman)
@@ -231,10 +232,14 @@ func (r *recipe) draw(ctx context.Context, m material, allowed func(db string) b
 		}
 		c = only(c, all[:n])
 		home := homesOf(c)
-		if dice.Float64() < r.merged {
-			c = merge(c, dice, home)
+		long := dice.Float64() < r.large
+		switch {
+		case long:
+			c = large(c, dice, home, learning)
+		case dice.Float64() < r.merged:
+			c = merge(c, dice, home, func() int { return evenSpread(dice) })
 		}
-		if dice.Float64() < r.twinned {
+		if !long && dice.Float64() < r.twinned {
 			c = editions(c, dice.Uint64(), home)
 		}
 		s, err := catalog.Build(c.Databases, c.Objects)
@@ -258,6 +263,9 @@ func (r *recipe) draw(ctx context.Context, m material, allowed func(db string) b
 				}
 				if q.QuestionDE != "" && dice.Float64() < germans {
 					q.Question = q.QuestionDE
+				}
+				if long && q.QuestionDE != q.Question {
+					q = longer(q, m.asked[strings.ToLower(d.Name)], dice, learning)
 				}
 				if e := example(known, home, q); len(e.Tables) > 0 {
 					byHome[e.Database] = append(byHome[e.Database], e)
@@ -350,6 +358,9 @@ func editions(c ingest.Content, seed uint64, home homes) ingest.Content {
 	for db, at := range home {
 		var places []place
 		for _, p := range at {
+			if into[p.database] == nil { // it is not of the content
+				places = append(places, p)
+			}
 			for _, name := range into[p.database] {
 				places = append(places, place{name, p.schema})
 			}
@@ -408,14 +419,17 @@ func moved(o catalog.Object, to func(catalog.Ref) catalog.Ref) catalog.Object {
 // most is how many databases are merged into one.
 const most = 40
 
-// merge makes databases schemas of larger ones, each of one to many: what is learned of databases must not depend on
-// their size.
-func merge(c ingest.Content, dice *rand.Rand, home homes) ingest.Content {
+// evenSpread draws how many databases make up one: each order of magnitude as often.
+func evenSpread(dice *rand.Rand) int { return int(math.Pow(most, dice.Float64())) }
+
+// merge makes databases schemas of larger ones, each of so many as is drawn: what is learned of databases must not depend
+// on their size.
+func merge(c ingest.Content, dice *rand.Rand, home homes, many func() int) ingest.Content {
 	all := slices.Clone(c.Databases)
 	dice.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	out := ingest.Content{}
 	for len(all) > 0 {
-		n := min(len(all), int(math.Pow(most, dice.Float64())))
+		n := min(len(all), many())
 		name := all[0].Name + "_group"
 		for _, d := range all[:n] {
 			home[strings.ToLower(d.Name)] = []place{{name, d.Name}}
@@ -569,12 +583,13 @@ func recall(gold map[uint32]bool, ranked []uint32, k int) float64 {
 
 // The settings beside the plain one in which a model is measured.
 const (
-	namesOnly  = ", names only"
-	inEditions = ", in editions"
-	inGroups   = ", grouped, in editions"
-	withHints  = ", with hints"
-	inGerman   = ", in German"
-	amongAll   = ", among the databases of both sets"
+	namesOnly   = ", names only"
+	inEditions  = ", in editions"
+	inGroups    = ", grouped, in editions"
+	withHints   = ", with hints"
+	inGerman    = ", in German"
+	amongAll    = ", among the databases of both sets"
+	besideLarge = ", beside large databases"
 )
 
 // measure compares the model with sums of evidence over all databases of a set, by questions about those that the embedder
@@ -586,7 +601,7 @@ func (r *recipe) measure(ctx context.Context, set, from, setting string, model *
 	}
 	asked = slices.DeleteFunc(asked, func(q ingest.Question) bool { return !heldOut(q.DB) })
 	among := []string{set}
-	if setting == amongAll || setting == inGroups {
+	if setting == amongAll || setting == inGroups || setting == besideLarge {
 		among = sets[:]
 	}
 	m, err := r.read(ctx, among...)
@@ -598,8 +613,12 @@ func (r *recipe) measure(ctx context.Context, set, from, setting string, model *
 		c = m.variants[1]
 	}
 	home := homesOf(c)
-	if setting == inGroups {
-		c = merge(c, rand.New(rand.NewPCG(1, 4)), home)
+	dice := rand.New(rand.NewPCG(1, 4))
+	switch setting {
+	case inGroups:
+		c = merge(c, dice, home, func() int { return evenSpread(dice) })
+	case besideLarge:
+		c = large(c, dice, home, measuring)
 	}
 	if setting == inEditions || setting == inGroups {
 		c = editions(c, 1, home)
@@ -624,18 +643,20 @@ func (r *recipe) measure(ctx context.Context, set, from, setting string, model *
 			q.Question += "\n" + q.Evidence
 		case inGerman:
 			q.Question = q.QuestionDE
+		case besideLarge:
+			q = longer(q, m.asked[strings.ToLower(q.DB)], dice, measuring)
 		}
 		e := example(known, home, q)
 		if len(e.Tables) == 0 || q.Question == "" {
 			continue
 		}
-		if setting == inGroups {
+		if setting == inGroups || setting == besideLarge {
 			byHome[e.Database] = append(byHome[e.Database], e)
 		} else if i%r.every == 0 {
 			examples = append(examples, e)
 		}
 	}
-	if setting == inGroups {
+	if len(byHome) > 0 {
 		examples = evenly(byHome, len(asked)/r.every, rand.New(rand.NewPCG(1, 5)))
 	}
 	for _, e := range examples {
