@@ -44,14 +44,14 @@ type ddlReader struct {
 }
 
 func (r *ddlReader) read(sql string) {
-	s, err := parser.New().ParseOneStmt(sql, "", "")
-	if err != nil {
+	s := one(sql)
+	if s == nil {
 		// Table options and their collations differ from server to server and say nothing of columns.
 		end := closing(sql)
 		if end < 0 {
 			return
 		}
-		s, _ = parser.New().ParseOneStmt(sql[:end+1], "", "")
+		s = one(sql[:end+1])
 		if _, table := s.(*ast.CreateTableStmt); !table {
 			return
 		}
@@ -68,6 +68,15 @@ func (r *ddlReader) read(sql string) {
 			}
 		}
 	}
+}
+
+// one parses one statement; it is nil if the text is none.
+func one(sql string) ast.StmtNode {
+	statements, err := parseWith(parser.New(), sql)
+	if err != nil || len(statements) != 1 {
+		return nil
+	}
+	return statements[0]
 }
 
 func (r *ddlReader) ours(t *ast.TableName) bool { return t.Schema.O == "" || t.Schema.O == r.database }

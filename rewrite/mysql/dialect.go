@@ -81,12 +81,25 @@ func (d *Dialect) parse(sql string) ([]ast.StmtNode, error) {
 	if !ok {
 		p = parser.New()
 	}
-	statements, _, err := p.ParseSQL(sql, parser.CharsetConnection("utf8mb4"), parser.CollationConnection("utf8mb4_general_ci"))
-	statements = slices.Clone(statements) // the parser overwrites its slice with the next text
+	statements, err := parseWith(p, sql, parser.CharsetConnection("utf8mb4"), parser.CollationConnection("utf8mb4_general_ci"))
+	if err != nil {
+		return nil, err
+	}
 	if len(sql) < 1<<16 {
 		d.parsers.Put(p)
 	}
-	return statements, err
+	return statements, nil
+}
+
+// parseWith parses a text. The parser panics on some that it has no code for, like a number of a hundred digits.
+func parseWith(p *parser.Parser, sql string, params ...parser.ParseParam) (statements []ast.StmtNode, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			statements, err = nil, fmt.Errorf("the parser gave up: %v", reason)
+		}
+	}()
+	statements, _, err = p.ParseSQL(sql, params...)
+	return slices.Clone(statements), err // the parser overwrites its slice with the next text
 }
 
 // tree is a parsed text.
@@ -161,8 +174,8 @@ func (t *tree) Limit(rows int) error {
 // deep to be read again.
 func (t *tree) Print() (string, error) {
 	s, err := text(t.query)
-	if err != nil {
-		return "", err
+	if err != nil || len(s) < 2*maxNesting {
+		return s, err
 	}
 	return s, scan(s)
 }

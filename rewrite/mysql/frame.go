@@ -314,7 +314,12 @@ func (b *binder) mask(c rewrite.Column) (ast.ExprNode, error) {
 		// Bytes have no collation that could clash with the column's.
 		key := &ast.FuncCastExpr{Expr: &ast.VariableExpr{Name: hashKey}, Tp: binary, FunctionType: ast.CastFunction}
 		value := newCall("convert", b.raw(c.Name), newLiteral("utf8mb4"))
-		return newCall("sha2", newCall("concat", key, value), newLiteral(int64(256))), nil
+		hash := newCall("sha2", newCall("concat", key, value), newLiteral(int64(256)))
+		if textual(c.Type) {
+			// Nothing of the column but its collation.
+			hash = newCall("concat", hash, newCall("left", b.raw(c.Name), newLiteral(int64(0))))
+		}
+		return hash, nil
 	case acl.MaskPartial:
 		return newCall("concat", newCall("left", b.raw(c.Name), newLiteral(int64(1))), newLiteral("***")), nil
 	case acl.MaskConstant:

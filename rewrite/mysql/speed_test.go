@@ -151,6 +151,7 @@ func TestLargeStatementsEnd(t *testing.T) {
 		"joins":             {fit("SELECT 1 FROM region", " NATURAL JOIN region", ""), ""},
 		"an IN list":        {fit("SELECT id FROM region WHERE id IN (1", ",1", ")"), ""},
 		"a string":          {fit("SELECT '", "''", "'"), ""},
+		"a long number":     {"SELECT " + strings.Repeat("1", 100) + ".5", acl.CodeUnparsable},
 		"wrapped too deep":  {"SELECT " + strings.Repeat("NOT ", 5000) + "1", acl.CodeTooLarge},
 		"deep subqueries":   {strings.Repeat("SELECT name FROM (", 1000) + "SELECT name FROM client" + strings.Repeat(") x", 1000), ""},
 		"1000 levels":       {"SELECT " + strings.Repeat("(", 1000) + "1" + strings.Repeat(")", 1000), ""},
