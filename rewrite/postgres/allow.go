@@ -117,12 +117,17 @@ type checker struct {
 
 // check returns the first thing under m that is not on a list, in the order of the text's grammar.
 func (c *checker) check(m proto.Message) *acl.Refusal {
-	if n, ok := m.(*pg.Node); ok {
+	switch n := m.(type) {
+	case *pg.Node:
 		if c.skip[n] {
 			return nil
 		}
-	} else if no := c.checkNode(m); no != nil {
-		return no
+	case *pg.String, *pg.Integer: // half of a tree
+		return nil
+	default:
+		if no := c.checkNode(m); no != nil {
+			return no
+		}
 	}
 	var no *acl.Refusal
 	inside(m, func(child proto.Message) bool {

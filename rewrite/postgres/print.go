@@ -2,7 +2,8 @@ package postgres
 
 import (
 	"fmt"
-	"slices"
+	"regexp"
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -24,7 +25,6 @@ type printer struct {
 type part struct {
 	node    *pg.Node // where it stands
 	operand *pg.Node
-	name    string
 }
 
 func (t *tree) text() (string, error) {
@@ -38,28 +38,45 @@ func (t *tree) text() (string, error) {
 		return "", tooDeep(fmt.Sprintf("the wrapped tree nests deeper than %d", maxDepth))
 	}
 	text, err := p.print(t.result)
-	if err != nil {
+	if err != nil || len(p.parts) == 0 && !checkPrinted {
+		return text, err
+	}
+	if text, err = p.fill(text, t.result.Version); err != nil {
 		return "", err
 	}
-	// What is cut out of a part is cut out before the part itself is.
-	for _, part := range slices.Backward(p.parts) {
+	_, err = parseSQL(text)
+	return text, err
+}
+
+// fill puts the operands where names stand in for them.
+func (p *printer) fill(text string, version int32) (string, error) {
+	names := regexp.MustCompile(p.mark + `(\d+)_`)
+	written := make([]string, len(p.parts))
+	places := 0
+	replaced := func(text string) string {
+		return names.ReplaceAllStringFunc(text, func(name string) string {
+			places++
+			i, err := strconv.Atoi(name[len(p.mark) : len(name)-1])
+			if err != nil || i >= len(written) {
+				return name // which reads back as nothing that was printed
+			}
+			return "(" + written[i] + ")"
+		})
+	}
+	for i, part := range p.parts { // those inside a part come before it
 		target := &pg.Node{Node: &pg.Node_ResTarget{ResTarget: &pg.ResTarget{Val: part.operand}}}
 		alone := selectNode(&pg.SelectStmt{
 			TargetList: []*pg.Node{target}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE,
 		})
-		operand, err := p.print(&pg.ParseResult{Version: t.result.Version, Stmts: []*pg.RawStmt{{Stmt: alone}}})
+		operand, err := p.print(&pg.ParseResult{Version: version, Stmts: []*pg.RawStmt{{Stmt: alone}}})
 		if err != nil {
 			return "", err
 		}
-		if strings.Count(text, part.name) != 1 {
-			return "", fmt.Errorf("the place of an operand is written %d times", strings.Count(text, part.name))
-		}
-		text = strings.Replace(text, part.name, "("+strings.TrimPrefix(operand, "SELECT ")+")", 1)
+		written[i] = replaced(strings.TrimPrefix(operand, "SELECT "))
 	}
-	if len(p.parts) > 0 || checkPrinted {
-		if _, err := parseSQL(text); err != nil {
-			return "", err
-		}
+	text = replaced(text)
+	if places != len(p.parts) {
+		return "", fmt.Errorf("%d operands have %d places", len(p.parts), places)
 	}
 	return text, nil
 }
@@ -89,9 +106,7 @@ func (p *printer) cut(m proto.Message, depth int) {
 	each := func(weak func(*pg.Node) bool, operands ...*pg.Node) {
 		for _, n := range operands {
 			if n != nil && weak(n) {
-				name := fmt.Sprintf("%s%d_", p.mark, len(p.parts))
-				p.parts = append(p.parts, part{n, &pg.Node{Node: n.Node}, name})
-				n.Node = columnNode(name).Node
+				n.Node, p.parts = columnNode(fmt.Sprintf("%s%d_", p.mark, len(p.parts))).Node, append(p.parts, part{n, &pg.Node{Node: n.Node}})
 			}
 		}
 	}
