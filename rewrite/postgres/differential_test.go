@@ -266,6 +266,24 @@ func TestGuardedEqualsPruned(t *testing.T) {
 		}
 	}
 	count.check(t)
+	refused := 0
+	for _, n := range count.refused {
+		refused += n
+	}
+	if t.Failed() {
+		return
+	}
+	version := run(s.full, "SHOW server_version")
+	if version.err != nil {
+		t.Fatal(version.err)
+	}
+	ledger := rewritetest.Tally{
+		Engine: "PostgreSQL " + strings.Trim(strings.Join(version.rows, ""), `"`), Seed: seed, Statements: statements, Valid: count.equal + count.unsure + refused, Refused: refused,
+		Oracle: "pruned database and row security",
+	}
+	if err := ledger.Enter(); err != nil {
+		t.Error(err)
+	}
 }
 
 func (s *stage) compare(t *testing.T, sql string, count *tally) {
