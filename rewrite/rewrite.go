@@ -17,6 +17,7 @@ type Statement struct {
 	text    string
 	dialect catalog.Dialect
 	reading Reading
+	rows    int
 }
 
 // Text returns the SQL in its dialect's canonical spelling; it is empty for the zero Statement.
@@ -24,6 +25,9 @@ func (s Statement) Text() string { return s.text }
 
 // Dialect returns the dialect that the text is written in.
 func (s Statement) Dialect() catalog.Dialect { return s.dialect }
+
+// Cap returns the most rows that the statement returns, zero if the guard caps none.
+func (s Statement) Cap() int { return s.rows }
 
 // Reads returns what the statement reads, in order of first mention.
 func (s Statement) Reads() []Read { return s.reading.Tables }
@@ -165,7 +169,7 @@ func (g *Guard) Rewrite(sql string, s *Schema) (Statement, error) {
 			return Statement{}, fmt.Errorf("rewrite: %s: %w", step.name, err)
 		}
 	}
-	return Statement{text: w.text, dialect: g.dialect.Name(), reading: w.reading}, nil
+	return Statement{text: w.text, dialect: g.dialect.Name(), reading: w.reading, rows: g.rows}, nil
 }
 
 // verify trusts nothing that came before: the printed text must parse to one statement of allowed nodes in which every

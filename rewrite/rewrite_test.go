@@ -3,6 +3,7 @@ package rewrite_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -49,6 +50,9 @@ func TestAStatementSaysWhatItReadsAndWhichRulesAreInForce(t *testing.T) {
 	st, err := rewrite.NewGuard(sqlite.New(), 0).Rewrite("SELECT name FROM client", schema(t))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if capped, err := rewrite.NewGuard(sqlite.New(), 5).Rewrite("SELECT name FROM client", schema(t)); err != nil || capped.Cap() != 5 || st.Cap() != 0 {
+		t.Errorf("the caps are %d and %d, %v", capped.Cap(), st.Cap(), err)
 	}
 	if !strings.Contains(st.Text(), "tenant = 7") || st.Dialect() != catalog.SQLite || len(st.Reads()) != 1 {
 		t.Fatalf("got %q of %s, reads %v", st.Text(), st.Dialect(), st.Reads())
@@ -171,5 +175,42 @@ func TestVetFindsRulesThatCannotBePutInForce(t *testing.T) {
 				t.Errorf("got %v, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestTheColumnsOfSQLViewsAreDerivedFromThoseOfBaseTables(t *testing.T) {
+	db, objects, err := sqlite.New().Objects("db", `
+CREATE TABLE person (id INTEGER PRIMARY KEY, ssn TEXT, pay INT);
+CREATE VIEW badge AS SELECT id AS no, 'P' || ssn AS code FROM person;
+CREATE VIEW report (who, total, constant) AS SELECT code, SUM(pay), 1 FROM badge JOIN person ON no = id GROUP BY code;
+CREATE VIEW broken AS SELECT gone FROM person;`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := catalog.Build([]catalog.Database{db}, objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, unread := rewrite.Derivations(s, []*rewrite.Guard{rewrite.NewGuard(sqlite.New(), 0)})
+	got := map[string]string{}
+	for column, sources := range from {
+		var names []string
+		for _, r := range sources {
+			names = append(names, r.Table+"."+r.Column)
+		}
+		got[column.Table+"."+column.Column] = strings.Join(names, " ")
+	}
+	want := map[string]string{
+		"badge.no": "person.id", "badge.code": "person.ssn",
+		"report.who": "person.ssn", "report.total": "person.pay", "report.constant": "",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("derived from %v, want %v", got, want)
+	}
+	if len(unread) != 1 || unread[0].Rule != "db.broken" {
+		t.Errorf("unread are %v", unread)
+	}
+	if derived, err := catalog.Derive(s, from); err != nil || derived.Version() == s.Version() {
+		t.Errorf("the catalog has the version of one without lineage, %v", err)
 	}
 }

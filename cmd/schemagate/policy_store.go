@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/schemagate/schemagate/acl"
+	"github.com/schemagate/schemagate/acl/casbin"
 	"github.com/schemagate/schemagate/catalog/store"
 )
 
@@ -52,12 +54,15 @@ func login() string {
 func policyPutCommand() *cobra.Command {
 	var o options
 	var by, why, expect string
+	var confirm bool
 	c := &cobra.Command{
 		Use:   "put FILE",
 		Short: "Put a policy in force, as a new version in the catalog store",
 		Long: `Check a policy file and put it in force: commands that are given no --policy use the newest one in the catalog store. What
 was in force before stays on record, with who put it and why. With --expect the policy is put only over that version,
-so that nobody overwrites what they have not seen.`,
+so that nobody overwrites what they have not seen. If the store holds a catalog, each deny, filter and mask must cover
+something in it and each filter and mask must be SQL that the guard can put in place, as for policy check; otherwise
+the policy is not put (exit code 4) until it is confirmed with --confirm.`,
 		Example: `  schemagate policy put policy.yaml --why "finance may see all regions, ticket 812"
   schemagate policy put policy.yaml --why "..." --expect 067749c9f719...`,
 		Args: cobra.ExactArgs(1),
@@ -69,10 +74,19 @@ so that nobody overwrites what they have not seen.`,
 			if err != nil {
 				return usageError{err}
 			}
-			if _, err := parsePolicy(args[0], body); err != nil {
+			p, err := parsePolicy(args[0], body)
+			if err != nil {
 				return usageError{err}
 			}
+			o.policy = args[0]
 			return o.withStore(c.Context(), func(s *store.Store) error {
+				found, err := faultsOn(c.Context(), s, p)
+				if err != nil {
+					return err
+				}
+				if len(found) > 0 && !confirm {
+					return o.report(c, p, found, "")
+				}
 				put, err := s.PutPolicy(c.Context(), string(body), by, why, expect)
 				if err != nil {
 					return err
@@ -89,9 +103,30 @@ so that nobody overwrites what they have not seen.`,
 	f.StringVar(&o.store, "store", "", "catalog store (default in the user's state directory)")
 	f.StringVar(&by, "by", login(), "who puts it")
 	f.StringVar(&why, "why", "", "the reason, for the record")
+	f.BoolVar(&confirm, "confirm", false, "put it although a rule covers nothing or cannot be put in place")
 	f.StringVar(&expect, "expect", "", "version that must be in force now")
 	f.BoolVar(&o.json, "json", false, "print one JSON document")
 	return c
+}
+
+// faultsOn tries a policy on the newest catalog of the store, if it holds one.
+func faultsOn(ctx context.Context, s *store.Store, p *acl.Policy) ([]acl.Finding, error) {
+	snapshot, _, err := s.Latest(ctx)
+	if errors.Is(err, store.ErrEmpty) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	e, err := casbin.New(p, snapshot)
+	if err != nil {
+		return nil, err
+	}
+	views, err := judgedPolicy{p, e, snapshot}.views()
+	if err != nil {
+		return nil, err
+	}
+	return append(p.Unmatched(snapshot), vetted(views)...), nil
 }
 
 func policyHistoryCommand() *cobra.Command {
