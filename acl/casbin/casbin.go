@@ -139,7 +139,7 @@ func (e *Engine) load() error {
 		if g.Tenant != "" {
 			in = tenant(g.Tenant)
 		}
-		window := fmt.Sprintf("%d to %d", g.Window.From.UnixNano(), g.Window.Until.UnixNano())
+		window := g.Window.From.Format(time.RFC3339Nano) + " to " + g.Window.Until.Format(time.RFC3339Nano)
 		e.windows[window] = g.Window
 		rules = append(rules, []string{role(g.Role), in, text, string(a), window, eft})
 	}
