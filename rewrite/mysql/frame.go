@@ -29,6 +29,7 @@ type frame struct {
 	places []place // between the parts of text
 
 	masked, fallible, nested bool // what its masks hold: an expression, one that can fail, a subquery
+	asking                   bool // its filter holds a subquery
 }
 
 // place is where something goes into a frame: the value of that number, or the definition.
@@ -239,11 +240,12 @@ func newFrame(d *Dialect, s *rewrite.Schema, t *rewrite.Table, partitions []ast.
 	}
 	f.fallible, f.nested = b.fallible, b.subqueries
 	if t.Protected {
+		b.subqueries = false
 		filter, err := b.filter(t.Permissive, t.Restrictive)
 		if err != nil {
 			return nil, err
 		}
-		query.Where = filter
+		query.Where, f.asking = filter, b.subqueries
 	}
 	c := &canon{}
 	w := walk{expr: c.expression, join: join, block: block}

@@ -70,10 +70,11 @@ func (t *tree) wrap(s *rewrite.Schema, uses []*use, built map[catalog.Ref]string
 // needsBarrier decides whether the engine must compute a wrapper before anything around it: an expression of the asker
 // that fails on a row would otherwise tell of rows that the filter hides. It is also needed where MariaDB gives other
 // rows for a merged query: with window functions beside subqueries, with DISTINCT totals, with a mask that holds a
-// subquery, and for any mask with DISTINCT or windows, where it mixes up constants, and on the side of an outer join
-// that has no row, which it takes for a value in NOT IN.
+// subquery, with a filter that holds one beside an outer join, of which it loses matches, and for any mask with DISTINCT
+// or windows, where it mixes up constants, and on the side of an outer join that has no row, which it takes for a value
+// in NOT IN.
 func (t *tree) needsBarrier(w *wrapper) bool {
-	return w.protected && (t.fallible || w.fallible) || w.nested || w.masked && (t.outer || t.distinct || t.windows) || t.windows && t.subqueries || t.totals
+	return w.protected && (t.fallible || w.fallible) || w.nested || w.asking && t.outer || w.masked && (t.outer || t.distinct || t.windows) || t.windows && t.subqueries || t.totals
 }
 
 // derived is a derived table whose text is settled.
@@ -94,7 +95,7 @@ func (n *derived) Restore(ctx *format.RestoreCtx) error {
 type wrapper struct {
 	text string
 	// protected says that there is a filter, the others what its masks hold, as in a frame.
-	protected, masked, fallible, nested bool
+	protected, masked, fallible, nested, asking bool
 }
 
 // wrapper makes what the policy demands around a table, or around a SQL view with that definition.
@@ -112,7 +113,7 @@ func (d *Dialect) wrapper(s *rewrite.Schema, t *rewrite.Table, partitions []ast.
 			Code: acl.CodeTooLarge, Public: "the statement is too large with its SQL views written out", Hint: "select from the tables themselves",
 		}
 	}
-	return &wrapper{text: text, protected: t.Protected, masked: f.masked, fallible: f.fallible, nested: f.nested}, nil
+	return &wrapper{text: text, protected: t.Protected, masked: f.masked, fallible: f.fallible, nested: f.nested, asking: f.asking}, nil
 }
 
 // Governed resolves the printed statement as if it were new: names find only what wrappers and whole tables offer, and

@@ -83,9 +83,18 @@ func (r *resolver) define(u *use) error {
 	it := u.item
 	it.columns = slices.DeleteFunc(it.columns, func(c column) bool { return u.view.column(c.name) == nil })
 	for i := range it.columns {
-		it.columns[i].made = u.view.column(it.columns[i].name).made
+		made := u.view.column(it.columns[i].name).made
+		if masked(u.table, it.columns[i].name) {
+			made = &source{from: []*source{made}} // no longer of the base column's type
+		}
+		it.columns[i].made = made
 	}
 	return nil
+}
+
+// masked reports whether the principal sees a column's values changed.
+func masked(t *rewrite.Table, name string) bool {
+	return slices.ContainsFunc(t.Columns, func(c rewrite.Column) bool { return c.Name == name && c.Mask != nil })
 }
 
 // definitions lists the bodies of the SQL views that a statement reads.
