@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/schemagate/schemagate/acl"
 	"github.com/schemagate/schemagate/rewrite"
@@ -33,17 +35,23 @@ func run(conn *pgx.Conn, sql string) outcome {
 	results := conn.PgConn().Exec(context.Background(), sql)
 	for results.NextResult() {
 		reader := results.ResultReader()
+		var numeric []bool
 		for _, f := range reader.FieldDescriptions() {
 			o.names = append(o.names, f.Name)
+			numeric = append(numeric, f.DataTypeOID == pgtype.NumericOID)
 		}
 		for reader.NextRow() {
 			var values []string
-			for _, v := range reader.Values() {
+			for i, v := range reader.Values() {
 				if v == nil {
 					values = append(values, "NULL")
-				} else {
-					values = append(values, fmt.Sprintf("%q", v))
+					continue
 				}
+				if numeric[i] && bytes.ContainsRune(v, '.') {
+					// Which of 1 and 1.00, which are equal, a set operation keeps is the plan's choice.
+					v = bytes.TrimSuffix(bytes.TrimRight(v, "0"), []byte("."))
+				}
+				values = append(values, fmt.Sprintf("%q", v))
 			}
 			o.rows = append(o.rows, strings.Join(values, "|"))
 		}
