@@ -52,7 +52,7 @@ func NewView(who Principal, c *Compiled) View {
 }
 
 // OnBehalfOf returns what a service account sees when it acts for a person: what both may see, rows that both may see, and
-// the stronger mask. Places in conditions are filled with the attributes of whose rule it is. Both views must be of one
+// values that neither sees otherwise. Places in conditions are filled with the attributes of whose rule it is. Both views must be of one
 // policy and snapshot.
 func OnBehalfOf(service, person View) View {
 	c := &Compiled{
@@ -92,11 +92,21 @@ func OnBehalfOf(service, person View) View {
 	for column, m := range service.c.Masks {
 		m.Of = &service.principal
 		if own, both := c.Masks[column]; both {
-			m = Strongest([]Mask{own, m})
+			m = own.and(m)
 		}
 		c.Masks[column] = m
 	}
 	return NewView(person.principal, c)
+}
+
+// and returns a mask that shows no more than either does: the mask itself if they say the same, else nothing, since what
+// one of them hides the other may show.
+func (m Mask) and(o Mask) Mask {
+	plain := m.Kind == MaskNull || m.Kind == MaskHash || m.Kind == MaskPartial
+	if m.Kind == o.Kind && (plain || m.Kind == MaskConstant && m.Constant == o.Constant) {
+		return m
+	}
+	return Mask{Kind: MaskNull, Rule: m.Rule + " and " + o.Rule}
 }
 
 func earlier(a, b time.Time) time.Time {
