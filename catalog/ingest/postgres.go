@@ -123,7 +123,7 @@ func (r *postgresReader) tables(ctx context.Context, tx *sql.Tx) error {
 		}
 		rel := newRelation(catalog.TableRef(r.database, schema, name), comment)
 		rel.object.Table.SQLView = strings.TrimSpace(definition)
-		rel.stored = kind != "v" && kind != "f"
+		rel.stored = kind != "v" && kind != "f" && kind != "m"
 		r.relations = append(r.relations, rel)
 		r.byOID[oid] = rel
 		if parent != 0 {

@@ -14,8 +14,9 @@ type relation struct {
 	columns []catalog.Object
 	holds   []holding // by column
 	few     []int     // columns of text that had few values in the rows looked at, where those were not all rows
-	// stored tells that the rows lie in this database. Those of a SQL view or a foreign table may take any amount of
-	// work to produce, so they are not looked at.
+	// stored tells that the rows lie in this database and are the table's own. Those of a SQL view or a foreign table may
+	// take any amount of work to produce, and those of any view, materialised or not, are rows of other tables whose row
+	// filters and masks would not cover them here; so they are not looked at.
 	stored bool
 }
 

@@ -168,7 +168,9 @@ func TestPostgres(t *testing.T) {
 		t.Errorf("partitions %v with %v rows, want %v with 2", events.Partitions, number(events.Rows), want)
 	}
 	view, kept := object(t, s, catalog.TableRef(name, "sales", "big")).Table, object(t, s, catalog.TableRef(name, "sales", "kept")).Table
-	if !strings.Contains(view.SQLView, `"orderNo"`) || view.Rows != nil || kept.SQLView == "" || number(kept.Rows) != int64(1) {
+	// Even how many rows a materialised view keeps may tell of rows that a filter on its base tables hides.
+	n := object(t, s, catalog.ColumnRef(name, "sales", "kept", "n")).Column
+	if !strings.Contains(view.SQLView, `"orderNo"`) || view.Rows != nil || kept.SQLView == "" || kept.Rows != nil || n.Samples != nil || n.Distinct != nil {
 		t.Errorf("the view reads %+v and the materialized one %+v", view, kept)
 	}
 	large := object(t, s, catalog.TableRef(name, "sales", "large")).Table
